@@ -1,4 +1,4 @@
-//! The command line, as clap sees it. Nothing below `cmd/` knows clap.
+//! The definition of the command line, for clap.
 
 mod actions;
 mod choices;
@@ -50,7 +50,7 @@ pub(crate) use self::jvm_agents::JvmAgents;
 pub(crate) use self::jvm_agents::{JvmAgent, JvmAttach, JvmDetach, JvmRun, JvmShown, JvmTarget};
 pub(crate) use self::jvm_coverage::JvmCoverage;
 pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmView};
-pub(crate) use self::middle::{Part, Record, Replay, target_of};
+pub(crate) use self::middle::{PlayedSide, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;
 pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpKeep, MtpLint, MtpRecord, MtpReplay, MtpVerb};
@@ -58,7 +58,7 @@ pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpKeep, MtpLint, MtpRecord
 pub(crate) use self::perf_map::{EnablePerfMap, PerfMap};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};
 pub(crate) use self::router::{
-    Common, IpcServer, Listen as RouterListen, Router, RuntimeDials, RuntimeListens,
+    IpcServer, Listen as RouterListen, ModeOptions, Router, RuntimeConnects, RuntimeListens,
 };
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
@@ -68,7 +68,8 @@ pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use crate::units::parse_megabytes;
 
-/// Help of the program: `{subcommands}` would be one list in the order of the enum. A test compares the lists with the verbs.
+/// The help of the program. It lists the verbs by topic, unlike the placeholder `{subcommands}`; a test compares the lists with
+/// the verbs.
 macro_rules! help_template {
     ($perfmap:literal) => {
         concat!(
@@ -220,7 +221,7 @@ Examples:
     /// Record events and CPU samples to a file
     Trace(Deferred<Box<Trace>>),
     /// Alias of 'trace', as in dotnet-trace
-    // A verb of its own: in completions, a clap alias would replace 'trace'.
+    // A separate verb, because a clap alias would replace 'trace' in completions.
     Collect(Deferred<Box<Trace>>),
     /// Show events as they happen
     Tail(Deferred<Box<Tail>>),
@@ -282,9 +283,9 @@ Examples:
     Version(Deferred<ResultFormat>),
 }
 
-// Without wildcards: a new verb has to say it.
+// The match has no wildcard, so that every new verb states its format.
 impl Verb {
-    /// How its result is printed. Streams of lines are asked for their own format.
+    /// Returns the format of the result. For streams of lines, it follows from the format of the lines.
     pub(crate) fn result_format(&self) -> TextOrJson {
         match self {
             Self::Ps(Deferred(Ps { format, .. }))
@@ -329,7 +330,7 @@ impl Verb {
     }
 }
 
-/// A recording to read: `-` is what comes on stdin.
+/// Returns a parser for the path of an input file, in which `-` is stdin.
 fn input_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
         true if cfg!(windows) => Err("standard input can't be read as a file on Windows; give a file"),
@@ -338,10 +339,10 @@ fn input_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Stdin, by a name that can be opened.
+/// The path of stdin.
 pub(crate) const STDIN: &str = "/dev/stdin";
 
-/// The limit for input that is compressed.
+/// The size limit for input.
 #[derive(Debug, Args, Clone, Copy)]
 pub(crate) struct InputSize {
     /// Maximum size to read, after decompression [default: no limit; for compressed files 1,000 times their size]
@@ -350,7 +351,7 @@ pub(crate) struct InputSize {
 }
 
 impl InputSize {
-    /// As readers take it.
+    /// Returns the limit for readers.
     pub(crate) fn of(self) -> MaxSize {
         self.max_size.map_or(MaxSize::BY_RATIO, |megabytes| MaxSize::bytes(u64::from(megabytes) << 20))
     }
@@ -371,7 +372,7 @@ pub(crate) enum TextOrJson {
 }
 
 impl TextOrJson {
-    /// What goes with lines of this style.
+    /// Returns the format of messages that go with lines of this style.
     fn of_lines(style: Option<Style>) -> Self {
         match style {
             Some(Style::Json) => Self::Json,
@@ -408,7 +409,7 @@ pub(crate) struct Ps {
     pub(crate) format: ResultFormat,
 }
 
-// Which processes, for verbs that want nothing else. As a doc comment, clap would show it for each of them.
+// The options of verbs that only select processes. clap would show a doc comment as the description of each of these verbs.
 #[derive(Debug, Args)]
 pub(crate) struct Processes {
     #[command(flatten)]

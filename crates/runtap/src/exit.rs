@@ -1,4 +1,4 @@
-//! Exit codes: documented in docs/exit-codes.md, stable.
+//! Exit codes. They are stable and documented in docs/exit-codes.md.
 
 use std::error::Error;
 use std::fmt;
@@ -6,33 +6,33 @@ use std::io;
 
 use crate::cmd::convert;
 
-/// Done.
+/// Success.
 pub(crate) const OK: u8 = 0;
-/// Failed: I/O, protocol error, internal.
+/// Failure: an I/O, protocol or internal error.
 pub(crate) const FAILED: u8 = 1;
-/// Wrong usage or unreadable input file.
+/// Invalid usage, or an input file that cannot be read.
 pub(crate) const USAGE: u8 = 2;
-/// `test`: wrong usage, as Microsoft.Testing.Platform has it.
+/// Invalid usage of `test`: the code of Microsoft.Testing.Platform.
 pub(crate) const TEST_USAGE: u8 = 5;
-/// No such target, or it can't be reached.
+/// The target does not exist or is unreachable.
 pub(crate) const NO_TARGET: u8 = 3;
-/// The target refused: error reply.
+/// The target rejected the command with an error reply.
 pub(crate) const REFUSED: u8 = 4;
-/// What was received is saved and readable, the rest is missing.
+/// The result is incomplete; the received part is saved and readable.
 pub(crate) const PARTIAL: u8 = 5;
-/// The target's runtime does not know this command.
+/// The target's runtime does not support the command.
 pub(crate) const UNKNOWN_COMMAND: u8 = 6;
-/// With `-- COMMAND`: we failed; any other code is the command's.
+/// With `-- COMMAND`: runtap itself failed. Any other code is the command's.
 pub(crate) const OURS: u8 = 125;
-/// Ended by Ctrl-C before there was a result.
+/// Interrupted by Ctrl-C before there was a result.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A failure with an exit code of its own and, where there is one, the next step for the user.
+/// A failure with a specific exit code and, if known, the next step for the user.
 #[derive(Debug)]
 pub(crate) struct ExpectedError {
     pub(crate) code: u8,
     pub(crate) message: String,
-    /// What the message speaks of, a line each.
+    /// The items that the message refers to, printed one per line.
     pub(crate) list: Vec<String>,
     pub(crate) hint: Option<String>,
 }
@@ -45,7 +45,7 @@ impl fmt::Display for ExpectedError {
 
 impl Error for ExpectedError {}
 
-/// An error with a code, and a hint.
+/// Creates an error with an exit code and an optional hint.
 pub(crate) fn expected(
     code: u8,
     message: impl Into<String>,
@@ -54,7 +54,7 @@ pub(crate) fn expected(
     with_list(code, message, Vec::new(), hint)
 }
 
-/// The same with a list between message and hint.
+/// Creates an error with a list between its message and its hint.
 pub(crate) fn with_list(
     code: u8,
     message: impl Into<String>,
@@ -64,50 +64,52 @@ pub(crate) fn with_list(
     ExpectedError { code, message: message.into(), list, hint: hint.into() }.into()
 }
 
-/// Wrong usage.
+/// Creates an error for invalid usage.
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     expected(USAGE, message, None)
 }
 
-/// The exit code that an error carries.
+/// Returns the exit code of an error.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     if let Some(expected) = error.downcast_ref::<ExpectedError>() {
         return expected.code;
     }
-    let refused = error.chain().filter_map(Known::of).any(|known| match known {
-        Known::Recording(error) => !matches!(error, runtap_convert::source::Error::Read { .. }),
-        Known::Output(error) => error.cause.is_rejection(),
-        Known::Sink(_) => false,
-        Known::Files(error) => error.is_rejection(),
+    let refused = error.chain().filter_map(LibraryError::of).any(|known| match known {
+        LibraryError::Recording(error) => !matches!(error, runtap_convert::source::Error::Read { .. }),
+        LibraryError::Output(error) => error.cause.is_rejection(),
+        LibraryError::Sink(_) => false,
+        LibraryError::Files(error) => error.is_rejection(),
     });
     if refused { USAGE } else { FAILED }
 }
 
-/// The next step that an error carries.
+/// Returns the next step for the user, or `None` if the error has none.
 pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     if let Some(expected) = error.downcast_ref::<ExpectedError>() {
         return expected.hint.clone();
     }
-    let hint = error.chain().filter_map(Known::of).find_map(|known| match known {
-        Known::Recording(error) => of_recording(error),
-        Known::Output(error) => error.cause.advice(),
-        Known::Sink(error) => convert::hint(error),
-        Known::Files(runtap_convert::Error::SeveralToStdout) => Some("choose one --to, or a file with -o"),
-        Known::Files(runtap_convert::Error::Overwrites { .. }) => Some("give another -o"),
-        Known::Files(_) => None,
+    let hint = error.chain().filter_map(LibraryError::of).find_map(|known| match known {
+        LibraryError::Recording(error) => recording_hint(error),
+        LibraryError::Output(error) => error.cause.advice(),
+        LibraryError::Sink(error) => convert::hint(error),
+        LibraryError::Files(runtap_convert::Error::SeveralToStdout) => {
+            Some("choose one --to, or a file with -o")
+        }
+        LibraryError::Files(runtap_convert::Error::Overwrites { .. }) => Some("give another -o"),
+        LibraryError::Files(_) => None,
     });
     hint.map(str::to_owned)
 }
 
-/// An error of our libraries, as itself where another one shows it as its own.
-enum Known<'a> {
+/// An error of one of runtap's libraries, unwrapped if another library's error contains it.
+enum LibraryError<'a> {
     Recording(&'a runtap_convert::source::Error),
     Output(&'a runtap_os::output::Error),
     Sink(&'a runtap_sinks::Error),
     Files(&'a runtap_convert::Error),
 }
 
-impl<'a> Known<'a> {
+impl<'a> LibraryError<'a> {
     fn of(cause: &'a (dyn Error + 'static)) -> Option<Self> {
         let recording = cause.downcast_ref().map(Self::Recording);
         let output = || cause.downcast_ref().map(Self::Output);
@@ -123,7 +125,7 @@ impl<'a> Known<'a> {
     }
 }
 
-fn of_recording(error: &runtap_convert::source::Error) -> Option<&'static str> {
+fn recording_hint(error: &runtap_convert::source::Error) -> Option<&'static str> {
     match error {
         runtap_convert::source::Error::NoRecording {
             error: runtap_nettrace::Error::Unsupported { .. },
@@ -135,21 +137,21 @@ fn of_recording(error: &runtap_convert::source::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether the reader of our output went away: not a failure of ours.
+/// Whether the reader of stdout closed its end, which is not a failure of runtap.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let mut io_errors = error.chain().filter_map(|cause| match Known::of(cause) {
-        Some(Known::Output(error)) => match &error.cause {
+    let mut io_errors = error.chain().filter_map(|cause| match LibraryError::of(cause) {
+        Some(LibraryError::Output(error)) => match &error.cause {
             runtap_os::output::Cause::Io(error) => Some(error),
             _ => None,
         },
-        Some(Known::Sink(runtap_sinks::Error::Io(error))) => Some(error),
+        Some(LibraryError::Sink(runtap_sinks::Error::Io(error))) => Some(error),
         Some(_) => None,
         None => cause.downcast_ref::<io::Error>(),
     });
     io_errors.any(|error| error.kind() == io::ErrorKind::BrokenPipe || is_pipe_without_reader(error))
 }
 
-/// Whoever read a pipe of Windows has gone. The standard library has no kind for it.
+/// Whether the reader of a Windows pipe closed its end. [`io::ErrorKind`] has no variant for this code.
 fn is_pipe_without_reader(error: &io::Error) -> bool {
     const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
     cfg!(windows) && error.raw_os_error() == Some(ERROR_PIPE_NOT_CONNECTED)

@@ -1,4 +1,4 @@
-//! `runtap`: taps into running managed programs. The command line is in `cli.rs`, one verb a file in `cmd/`.
+//! The `runtap` program. `cli.rs` defines the command line, and `cmd/` has one file per verb.
 
 mod cli;
 mod cmd;

@@ -1,4 +1,4 @@
-//! The only place that prints. stdout carries results, stderr everything else.
+//! All printing of the program: results go to stdout, everything else to stderr.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -20,13 +20,13 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// How to speak to the user.
+/// The output options of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     quiet: bool,
     verbose: u8,
     json: bool,
-    /// A result is one of several: a line each.
+    /// Whether there are several results, each printed as one line of JSON.
     several: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Output {
     reason = "whoever prints needs an Output, so that printing can be told and tested"
 )]
 impl Output {
-    /// By the global options.
+    /// Creates the output from the global options.
     pub(crate) fn new(global: &Global, json: bool) -> Self {
         let choice = match global.color {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -51,32 +51,32 @@ impl Output {
         self.json
     }
 
-    /// Whether more detail is asked for.
+    /// Whether `--verbose` is set.
     #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
     pub(crate) fn is_verbose(self) -> bool {
         self.verbose > 0
     }
 
-    /// Whether nobody wants to be told more than the result.
+    /// Whether `--quiet` is set.
     #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
     pub(crate) fn is_quiet(self) -> bool {
         self.quiet
     }
 
-    /// Whether a progress line may be shown: stderr is a terminal and nobody asked for silence.
+    /// Whether a progress line may be shown: stderr is a terminal and `--quiet` is not set.
     pub(crate) fn progress(self) -> bool {
         !self.quiet
             && io::stderr().is_terminal()
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
 
-    /// Whether stdout can be drawn on in place.
+    /// Whether stdout is a terminal whose content can be redrawn in place.
     #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
     pub(crate) fn can_draw(self) -> bool {
         !self.quiet && self.is_seen() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
     }
 
-    /// For so many results: each of several is one line of JSON.
+    /// Returns the output for `count` results. With more than one, each result is one line of JSON.
     #[must_use]
     pub(crate) fn for_results(self, count: usize) -> Self {
         Self { several: count > 1, ..self }
@@ -90,39 +90,39 @@ impl Output {
         Ok(json::write_document(&mut io::stdout().lock(), value)?)
     }
 
-    /// A result as one JSON document with a long list, whose elements are written as they come.
-    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> List<H> {
-        List { head, name: list, document: None }
+    /// Starts a JSON document that contains a list whose elements are written one at a time.
+    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> ListWriter<H> {
+        ListWriter { head, name: list, document: None }
     }
 
-    /// Writes a result as one line of JSON: one of several.
+    /// Writes a result as one line of JSON.
     pub(crate) fn document_line(self, value: &impl Serialize) -> anyhow::Result<()> {
         Ok(json::write_line(&mut io::stdout().lock(), value)?)
     }
 
-    /// Writes a result as it is asked for.
+    /// Writes a result as JSON or text, depending on `--format`.
     pub(crate) fn show(self, it: &(impl Serialize + Print)) -> anyhow::Result<()> {
         if self.json { self.document(it) } else { self.print(it, &self.options()) }
     }
 
-    /// Shows a text in place of what the terminal shows. Where stdout is no terminal, [`text`](Self::text) is meant.
+    /// Replaces the content of the terminal with a text. If stdout is not a terminal, use [`text`](Self::text).
     pub(crate) fn screen(self, text: impl Display) -> anyhow::Result<()> {
-        /// To the upper left corner, and everything from there away.
+        /// Moves the cursor to the upper left corner and clears the screen.
         const CLEAR: &str = "\x1b[H\x1b[J";
         self.text(format_args!("{CLEAR}{text}"))
     }
 
-    /// How many columns there are for a table that is a result; `None` where nobody minds.
+    /// Returns the width of a table on stdout in columns, or `None` if it is unlimited.
     pub(crate) fn columns(self) -> Option<usize> {
         native::columns(io::stdout())
     }
 
-    /// Whether a person sees the result as it comes.
+    /// Whether the result is text on a terminal.
     pub(crate) fn is_seen(self) -> bool {
         !self.json && io::stdout().is_terminal()
     }
 
-    /// A document, on stderr where stdout carries another result.
+    /// Writes a JSON document, to stderr if stdout carries another result.
     pub(crate) fn document_beside(self, value: &impl Serialize, stdout_is_taken: bool) -> anyhow::Result<()> {
         if !stdout_is_taken {
             return self.document(value);
@@ -130,18 +130,18 @@ impl Output {
         Ok(json::write_document(&mut io::stderr().lock(), value)?)
     }
 
-    /// Writes a result as text; styles are dropped where stdout is no terminal. What comes from the target must have
-    /// gone through [`Clean`].
+    /// Writes a result as text; styles are dropped if stdout is not a terminal. Text from the target must have been
+    /// passed through [`Clean`].
     pub(crate) fn text(self, text: impl Display) -> anyhow::Result<()> {
         let mut out = anstream::stdout().lock();
         write!(out, "{text}")?;
         Ok(out.flush()?)
     }
 
-    /// How text looks on stdout, all of it.
+    /// Returns the options for text without a limit of rows.
     #[must_use]
     pub(crate) fn options(self) -> TextOptions<'static> {
-        // They are dropped on the way where nobody sees them.
+        // The stream drops the styles if stdout is not a terminal.
         TextOptions { styled: true, ..TextOptions::default() }
     }
 
@@ -152,7 +152,7 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// Writes data of the target, a line each: as it is into a pipe or a file, harmless on a terminal.
+    /// Writes lines of data from the target: unchanged to a pipe or file, without control characters to a terminal.
     pub(crate) fn data(self, lines: impl Iterator<Item = String>) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         let terminal = out.is_terminal();
@@ -166,36 +166,36 @@ impl Output {
         Ok(out.flush()?)
     }
 
-    /// Something the user should know; silenced by `--quiet`.
+    /// Prints information for the user; silenced by `--quiet`.
     pub(crate) fn note(self, text: impl Display) {
         if !self.quiet {
             self.line(Clean(&text.to_string()));
         }
     }
 
-    /// Something the user must see to go on, whatever `--quiet` says.
+    /// Prints text that the user needs to continue, even with `--quiet`.
     pub(crate) fn ask(self, text: impl Display) {
         self.line(Clean(&text.to_string()));
     }
 
-    /// A line of a list that the user chooses from.
+    /// Prints an item of a list, truncated to the width of the terminal.
     pub(crate) fn item(self, text: impl Display) {
         self.line(cut(Clean(&text.to_string()).to_string(), native::columns(io::stderr())));
     }
 
-    /// Something for the curious: shown with `--verbose`.
+    /// Prints a detail, only with `--verbose`.
     pub(crate) fn detail(self, text: impl Display) {
         if self.verbose > 0 {
             self.line(format_args!("{DIM}{}{DIM:#}", Clean(&text.to_string())));
         }
     }
 
-    /// Something that may make the result useless; never silenced.
+    /// Prints a problem that may make the result useless; never silenced.
     pub(crate) fn warning(self, text: impl Display) {
         self.line(format_args!("{WARNING}warning{WARNING:#}: {}", Clean(&text.to_string())));
     }
 
-    /// A failure, with its causes and the next step.
+    /// Prints an error with its causes and the next step.
     pub(crate) fn error(self, error: &anyhow::Error, hint: Option<&str>) {
         let mut text = error.to_string();
         for cause in error.chain().skip(1) {
@@ -213,18 +213,18 @@ impl Output {
         }
     }
 
-    /// Rewrites the progress line, cut to the width of the terminal.
+    /// Replaces the progress line; the text is truncated to the width of the terminal.
     pub(crate) fn status(self, text: impl Display) {
         let mut err = io::stderr().lock();
         let columns = native::columns(io::stderr()).unwrap_or(80);
         let text: String =
             Clean(&text.to_string()).to_string().chars().take(columns.saturating_sub(1)).collect();
-        // A lost progress line is no reason to fail.
+        // A progress line that cannot be written is not an error.
         let _ = write!(err, "\r\x1b[K{text}").and_then(|()| err.flush());
         STATUS_SHOWN.store(!text.is_empty(), Ordering::Relaxed);
     }
 
-    /// Ends the progress line.
+    /// Clears the progress line.
     pub(crate) fn end_status(self) {
         if STATUS_SHOWN.load(Ordering::Relaxed) {
             self.status("");
@@ -234,20 +234,20 @@ impl Output {
     fn line(self, text: impl Display) {
         self.end_status();
         let mut err = anstream::stderr().lock();
-        // If stderr is gone there is nobody to tell.
+        // If stderr is closed, there is nowhere to report the error.
         let _ = writeln!(err, "{text}");
     }
 }
 
-/// A JSON document with a long list on stdout. Nothing is printed before its first element, or its end: what can't be read at
-/// all has no document.
-pub(crate) struct List<H> {
+/// A JSON document with a long list on stdout. Nothing is printed before the first element or the end, so that an
+/// unreadable input leaves no document.
+pub(crate) struct ListWriter<H> {
     head: H,
     name: &'static str,
     document: Option<json::ListDocument<io::StdoutLock<'static>>>,
 }
 
-impl<H: Serialize> List<H> {
+impl<H: Serialize> ListWriter<H> {
     fn document(&mut self) -> io::Result<&mut json::ListDocument<io::StdoutLock<'static>>> {
         let document = match self.document.take() {
             Some(document) => document,
@@ -268,9 +268,9 @@ impl<H: Serialize> List<H> {
     }
 }
 
-/// Stdout for several who write to it: all of a buffer is written before anybody else has a turn. Buffers are flushed
-/// between lines only, which keeps each line in one piece.
-pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
+/// Returns a writer to stdout that may be used beside other writers. Each flush is written under the lock of stdout, so
+/// lines stay intact if writers flush between lines only.
+pub(crate) fn shared_stdout() -> BufWriter<impl Write> {
     struct Stdout;
 
     impl Write for Stdout {
@@ -289,5 +289,5 @@ pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
 
 pub(crate) use self::native::size;
 
-/// Whether a progress line stands on the terminal: a message must not be appended to it.
+/// Whether a progress line is shown. It must be cleared before a message is printed.
 static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);

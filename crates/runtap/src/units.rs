@@ -1,5 +1,4 @@
-//! Values of options, with what the command line has to say where one is wrong. How units are read and written is
-//! [`runtap_text::units`].
+//! Parsers for option values, with messages for invalid values. [`runtap_text::units`] parses and prints the units.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -10,12 +9,12 @@ pub(crate) use runtap_text::units::{
     parse_megabytes,
 };
 
-/// Parses the value of an option without which there is no end.
+/// Parses a duration that limits a run; without the option, the run has no limit.
 pub(crate) fn parse_time_limit(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; without the option, it runs until Ctrl-C"))
 }
 
-/// Parses how often something is done; 0 is never.
+/// Parses an interval; 0 means never.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     if matches!(text.trim(), "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);
@@ -23,7 +22,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; 0 is never"))
 }
 
-/// Parses the value of an option that switches a limit off as well.
+/// Parses a time limit, or `none` for no limit.
 pub(crate) fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
     if text == "none" {
         return Ok(Limit::None);
@@ -31,7 +30,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
     parse_duration(text).map(Limit::At).map_err(|error| format!("{error}; none switches it off"))
 }
 
-/// Parses how many applications run at a time.
+/// Parses the number of applications that run in parallel.
 pub(crate) fn parse_parallel(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_no_number| "it is a number, at least 1".to_owned())
 }
@@ -46,7 +45,7 @@ pub(crate) fn parse_pid(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Parses how many rows to show.
+/// Parses the number of rows to show.
 pub(crate) fn parse_rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_no_number| format!("'{text}' is not a number of rows"))
 }

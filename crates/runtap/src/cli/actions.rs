@@ -1,4 +1,4 @@
-//! The verbs that have a process do something, as clap sees them.
+//! The options of the verbs that change a process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(crate) enum Profiler {
     Startup(StartupProfiler),
 }
 
-/// Which profiler.
+/// The options that select a profiler.
 #[derive(Debug, Args)]
 pub(crate) struct ProfilerLibrary {
     /// Class id of the profiler: 00000000-0000-0000-0000-000000000000, with or without braces

@@ -1,4 +1,4 @@
-//! Values of the libraries' enums by the names that the libraries give them: one list, which is theirs.
+//! Parsers for the enums of the libraries. The libraries define the names, aliases and descriptions of the values.
 
 use std::ffi::OsStr;
 
@@ -10,28 +10,29 @@ use runtap_convert::FileFormat;
 use runtap_diag::Buffering;
 use runtap_model::View;
 
-/// A value that has a name.
+/// A value with a name on the command line.
 pub(super) trait Named: Copy + Send + Sync + 'static {
+    /// Returns all values.
     fn all() -> impl Iterator<Item = Self>;
-    /// Its name, what help says of it, and by what other names it is known.
-    fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]);
+    /// Returns the name of the value, its description for the help, and its aliases.
+    fn names_and_help(self) -> (&'static str, Option<&'static str>, &'static [&'static str]);
 }
 
-/// Parses one of them.
+/// Returns a parser for the values of a type.
 pub(super) fn choice<T: Named>() -> impl TypedValueParser<Value = T> {
     choice_of(|_| true)
 }
 
-/// Parses one of those that are kept.
+/// Returns a parser for the values of a type for which `keep` returns true.
 pub(super) fn choice_of<T: Named>(keep: fn(&T) -> bool) -> impl TypedValueParser<Value = T> {
-    Choice(keep)
+    ChoiceParser(keep)
 }
 
-/// Lists them when one is parsed or help is shown, and not at every start.
+/// A parser that lists the values only to parse one or to show help, which keeps the start of the program fast.
 #[derive(Clone)]
-struct Choice<T>(fn(&T) -> bool);
+struct ChoiceParser<T>(fn(&T) -> bool);
 
-impl<T: Named> TypedValueParser for Choice<T> {
+impl<T: Named> TypedValueParser for ChoiceParser<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
@@ -44,13 +45,13 @@ impl<T: Named> TypedValueParser for Choice<T> {
     }
 }
 
-/// The value of this name.
+/// Returns the value with this name or alias, or `None` if there is none.
 pub(super) fn find<T: Named>(name: &str) -> Option<T> {
     T::all().find(|value| possible(*value).matches(name, true))
 }
 
 fn possible<T: Named>(value: T) -> PossibleValue {
-    let (name, about, aliases) = value.words();
+    let (name, about, aliases) = value.names_and_help();
     PossibleValue::new(name).help(about).aliases(aliases)
 }
 
@@ -61,7 +62,7 @@ macro_rules! named {
                 $all
             }
 
-            fn words(self) -> (&'static str, Option<&'static str>, &'static [&'static str]) {
+            fn names_and_help(self) -> (&'static str, Option<&'static str>, &'static [&'static str]) {
                 (self.name(), $about(self), $aliases(self))
             }
         }
@@ -83,7 +84,7 @@ mod tests {
 
     fn each_is_found<T: Named + PartialEq + std::fmt::Debug>() {
         for value in T::all() {
-            let (name, _, aliases) = value.words();
+            let (name, _, aliases) = value.names_and_help();
             for name in [name].iter().chain(aliases) {
                 assert_eq!(find(name), Some(value), "{name}");
                 assert_eq!(find(&name.to_uppercase()), Some(value), "{name}");
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_that_of_one_value() {
+    fn each_name_selects_one_value() {
         each_is_found::<FileFormat>();
         each_is_found::<View>();
         each_is_found::<ReportKind>();

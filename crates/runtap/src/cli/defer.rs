@@ -1,12 +1,12 @@
-//! Verbs whose options are made when they are called, and not at each start: most of a start's instructions are the making
-//! of options that nobody uses.
+//! Verbs whose options are created only when the verb is used. Creating the options of all verbs would take most of the time
+//! of each start.
 
 use std::ops::Deref;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 
-/// The options of a verb. What asks for the whole tree has to [build](Command::build) it first.
+/// The options of a verb, created on demand. Code that walks all commands must [build](Command::build) them first.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(pub(crate) T);
 
@@ -30,11 +30,11 @@ impl<T> Deref for Deferred<T> {
 
 impl<T: Subcommand> Subcommand for Deferred<T> {
     fn augment_subcommands(command: Command) -> Command {
-        command.defer(|command| with(command, T::augment_subcommands))
+        command.defer(|command| augment_keeping_about(command, T::augment_subcommands))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
-        command.defer(|command| with(command, T::augment_subcommands_for_update))
+        command.defer(|command| augment_keeping_about(command, T::augment_subcommands_for_update))
     }
 
     fn has_subcommand(name: &str) -> bool {
@@ -44,16 +44,16 @@ impl<T: Subcommand> Subcommand for Deferred<T> {
 
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| with(command, T::augment_args))
+        command.defer(|command| augment_keeping_about(command, T::augment_args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(|command| with(command, T::augment_args_for_update))
+        command.defer(|command| augment_keeping_about(command, T::augment_args_for_update))
     }
 }
 
-/// What the verb is about was said before: the texts of the parts that its options are made of must not take that place.
-fn with(command: Command, augment: impl FnOnce(Command) -> Command) -> Command {
+/// Adds the options and keeps the description of the verb, which flattened option groups would otherwise replace.
+fn augment_keeping_about(command: Command, augment: impl FnOnce(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     augment(command).about(Resettable::from(about)).long_about(Resettable::from(long))
 }

@@ -1,4 +1,4 @@
-//! The built-in program, as clap sees it.
+//! The options of `runtap demo`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub(crate) struct DemoJvmAgent {
 }
 
 impl Demo {
-    /// How the result is printed.
+    /// Returns the format of the result.
     pub(super) fn format(&self) -> TextOrJson {
         match &self.what {
             Some(DemoVerb::Jvm(options)) => options.format.format,

@@ -1,4 +1,4 @@
-//! `runtap dump`, as clap sees it.
+//! The options of `runtap dump`.
 
 use std::path::PathBuf;
 

@@ -8,19 +8,19 @@ use runtap_testkit::workspace_root;
 
 use super::Cli;
 
-/// Where a command stands, and its words.
-type Shown = Vec<(String, Vec<String>)>;
+/// Commands shown in texts: the place of each and its words.
+type ShownCommands = Vec<(String, Vec<String>)>;
 
-fn in_help(command: &Command, name: &str, shown: &mut Shown) {
+fn collect_from_help(command: &Command, name: &str, shown: &mut ShownCommands) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     shown.extend(help.lines().filter_map(words).map(|words| (format!("{name} --help"), words)));
     for verb in command.get_subcommands() {
-        in_help(verb, &format!("{name} {}", verb.get_name()), shown);
+        collect_from_help(verb, &format!("{name} {}", verb.get_name()), shown);
     }
 }
 
-/// The program's command with the options of all verbs.
-fn built() -> Command {
+/// Returns the command of the program with the options of all verbs.
+fn built_command() -> Command {
     let mut command = Cli::command();
     command.build();
     command
@@ -28,7 +28,7 @@ fn built() -> Command {
 
 #[test]
 fn help_lists_every_verb_once_with_its_description() {
-    let mut command = built();
+    let mut command = built_command();
     let help = command.render_help().to_string();
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help") {
         let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
@@ -54,14 +54,14 @@ fn check_paragraphs(command: &Command, name: &str) {
 /// clap wraps paragraphs at the width of the terminal.
 #[test]
 fn paragraphs_of_help_have_no_newlines() {
-    check_paragraphs(&built(), "runtap");
+    check_paragraphs(&built_command(), "runtap");
 }
 
 #[test]
-fn every_command_that_is_shown_is_taken() {
-    let mut shown = Shown::new();
-    let all = built();
-    in_help(&all, "runtap", &mut shown);
+fn every_shown_command_is_valid() {
+    let mut shown = ShownCommands::new();
+    let all = built_command();
+    collect_from_help(&all, "runtap", &mut shown);
     let in_help = shown.len();
     assert!(in_help > 50, "{in_help}");
     let root = workspace_root();
@@ -73,7 +73,7 @@ fn every_command_that_is_shown_is_taken() {
     }
     assert!(shown.len() > in_help + 40, "{} in help, {} in all", in_help, shown.len());
     for (place, words) in shown {
-        // A verb with a list of its own is shown without one too: `runtap help VERB`.
+        // `runtap help VERB` is parsed as an error that prints help.
         if let Err(error) = Cli::try_parse_from(&words) {
             assert!(!error.use_stderr(), "{place}: {words:?}\n{error}");
         }

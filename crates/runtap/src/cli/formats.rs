@@ -1,4 +1,4 @@
-//! What a converted file is to contain, as clap sees it.
+//! The options for the formats and content of converted files.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::TextOrJson;
 use super::choices::{choice, find};
 use crate::units::parse_limit_megabytes;
 
-/// `--format` where there is a file format too: dotnet-trace's use of the word is taken as `--to`.
+/// The value of `--format` for verbs that write files: the format of the result or, as in dotnet-trace, a file format like `--to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnyFormat {
     Result(TextOrJson),
@@ -18,7 +18,7 @@ pub(crate) enum AnyFormat {
 }
 
 impl AnyFormat {
-    /// The formats of the files: those that are named, else what the extension says.
+    /// Returns the formats of the files: the given formats, or the format for the extension of the output.
     pub(crate) fn files(to: &[FileFormat], format: Option<Self>, output: Option<&Path>) -> Vec<FileFormat> {
         let mut formats = to.to_vec();
         if let Some(Self::File(format)) = format {
@@ -30,7 +30,7 @@ impl AnyFormat {
         formats
     }
 
-    /// That of the result.
+    /// Returns the format of the result.
     pub(super) fn of_result(format: Option<Self>) -> TextOrJson {
         match format {
             Some(Self::Result(format)) => format,
@@ -51,7 +51,7 @@ impl std::str::FromStr for AnyFormat {
     }
 }
 
-/// What a converted file holds.
+/// The options for the content of converted files.
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub(crate) struct Content {
     /// Samples or events to include in converted files
@@ -89,10 +89,10 @@ impl From<&Content> for runtap_convert::Content {
 }
 
 impl Content {
-    /// What it says, if files of these formats can hold it.
+    /// Returns the content if all of these formats support it.
     ///
     /// # Errors
-    /// Says which can't, and which can.
+    /// A format does not support the content; the message names formats that do.
     pub(crate) fn checked(&self, formats: &[FileFormat]) -> Result<runtap_convert::Content, String> {
         let content = runtap_convert::Content::from(self);
         content.check(formats).map_err(unsuitable)?;
@@ -100,7 +100,7 @@ impl Content {
     }
 }
 
-/// Why a format can't hold what was asked for, and which can.
+/// Formats why a format does not support the requested content, and which formats do.
 pub(crate) fn unsuitable(why: Unsuitable) -> String {
     match why {
         Unsuitable::DotnetTrace(format) => format!(
@@ -119,7 +119,7 @@ pub(crate) fn unsuitable(why: Unsuitable) -> String {
     }
 }
 
-/// A program whose conversion is known in all detail.
+/// A program whose conversion can be reproduced exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compat {
     /// `dotnet-trace convert`

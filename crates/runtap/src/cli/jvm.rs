@@ -1,4 +1,4 @@
-//! `runtap jvm`: what Java programs call, by the Bytefrog protocol, as clap sees it.
+//! The options of `runtap jvm`, which traces the calls of Java programs over the Bytefrog protocol.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::jvm_agents::JVM_EXAMPLES;
 use super::{AnyFormat, JvmAgents, JvmReplay, JvmReport, ResultFormat, TextOrJson};
 use crate::units::{parse_duration, parse_interval};
 
-/// The port of the original collectors.
+/// The default address, with the port of the original collectors.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8765";
 
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) enum JvmVerb {
 }
 
 impl Default for JvmHq {
-    /// As if no word was given.
+    /// Returns the values of the options if none is given.
     fn default() -> Self {
         Self {
             listen: DEFAULT_ADDRESS.to_owned(),
@@ -62,7 +62,7 @@ impl Default for JvmHq {
 }
 
 impl Jvm {
-    /// How the result is printed.
+    /// Returns the format of the result.
     pub(super) fn format(&self) -> TextOrJson {
         match &self.verb {
             JvmVerb::Hq(options) => options.format.format,
@@ -73,7 +73,7 @@ impl Jvm {
     }
 }
 
-/// What agents are told to record. Only agents of runtap can choose; the original ones send every call.
+/// What agents record. Only runtap's agents support all modes; the original agents send every call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmMode {
     /// Every call
@@ -102,7 +102,7 @@ pub(crate) enum WhenSlow {
     Counts,
 }
 
-/// What to trace.
+/// The options that select what to trace.
 #[derive(Debug, Args, Clone)]
 #[command(next_help_heading = "Tracing")]
 pub(crate) struct JvmTracing {

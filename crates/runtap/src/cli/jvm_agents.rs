@@ -1,4 +1,4 @@
-//! The verbs of `runtap jvm` that bring the agent into a Java program, as clap sees them.
+//! The options of the verbs of `runtap jvm` that load or write the agent.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) enum JvmAgents {
 }
 
 impl JvmAgents {
-    /// How the result is printed.
+    /// Returns the format of the result.
     pub(super) fn format(&self) -> TextOrJson {
         match self {
             Self::Run(options) => options.shown.format.format,
@@ -40,7 +40,7 @@ impl JvmAgents {
     }
 }
 
-/// What is said of calls, at the end and meanwhile.
+/// The options for the printed calls, while the program runs and at the end.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct JvmShown {
     /// Log calls that take at least this long
@@ -75,7 +75,7 @@ pub(crate) struct JvmRun {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Which Java program.
+/// The options that select a Java program.
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct JvmTarget {

@@ -1,4 +1,4 @@
-//! Coverage files and lists of what was never called, as clap sees them: options of `runtap jvm report`.
+//! The options of `runtap jvm report` for coverage files and lists of methods that were never called.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use runtap_jvm::coverage::Format;
 
 use crate::cmd::complete;
 
-/// A coverage file that is asked for.
+/// A requested coverage file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CoverageFile {
     pub(crate) format: Format,
-    /// `None`: beside the recording.
+    /// The path of the file; `None` for a default name beside the recording.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// Coverage, and what was never called.
+/// The options for coverage files and lists of methods that were never called.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Coverage")]
 pub(crate) struct JvmCoverage {
     /// Write a coverage file in the format lcov, jacoco or cobertura; '-' is stdout; repeatable [default file: RECORDING.EXT]
-    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = coverage_file,
+    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = parse_coverage_file,
         add = ArgValueCompleter::new(complete::coverage_files),
         conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
     pub(crate) coverage: Vec<CoverageFile>,
@@ -51,13 +51,13 @@ pub(crate) struct JvmCoverage {
 }
 
 impl JvmCoverage {
-    /// Whether any of it is asked for.
+    /// Whether any of these outputs is requested.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.coverage.is_empty() || !self.never_called.is_empty()
     }
 }
 
-fn coverage_file(text: &str) -> Result<CoverageFile, String> {
+fn parse_coverage_file(text: &str) -> Result<CoverageFile, String> {
     let (name, path) = text.split_once('=').map_or((text, None), |(name, path)| (name, Some(path)));
     let format = Format::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
         let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn formats_with_and_without_a_path() {
         let plain = CoverageFile { format: Format::Lcov, path: None };
-        assert_eq!(coverage_file("lcov"), Ok(plain));
+        assert_eq!(parse_coverage_file("lcov"), Ok(plain));
         let named = CoverageFile { format: Format::Jacoco, path: Some("a=b.xml".into()) };
-        assert_eq!(coverage_file("JaCoCo=a=b.xml"), Ok(named));
-        assert_eq!(coverage_file("lcov="), Err("a path is missing behind '='".to_owned()));
-        assert!(coverage_file("emma").unwrap_err().contains("one of lcov, jacoco, cobertura"));
+        assert_eq!(parse_coverage_file("JaCoCo=a=b.xml"), Ok(named));
+        assert_eq!(parse_coverage_file("lcov="), Err("a path is missing behind '='".to_owned()));
+        assert!(parse_coverage_file("emma").unwrap_err().contains("one of lcov, jacoco, cobertura"));
     }
 }

@@ -1,4 +1,4 @@
-//! `runtap jvm report` and `jvm replay`: recordings of Bytefrog connections, as clap sees them.
+//! The options of `runtap jvm report` and `runtap jvm replay`, which read recordings of Bytefrog connections.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::choices::choice_of;
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};
 use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
 
-/// What to report.
+/// The kind of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmKind {
     /// Methods: number of calls, time with and without callees
@@ -32,7 +32,7 @@ pub(crate) enum JvmKind {
     Losses,
 }
 
-/// What rows are sorted by.
+/// The order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmSort {
     /// Time without callees
@@ -54,7 +54,7 @@ impl From<JvmSort> for Order {
     }
 }
 
-/// What a profile counts.
+/// The value that a profile counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmView {
     /// Time
@@ -123,7 +123,7 @@ pub(crate) struct JvmReport {
 }
 
 impl JvmReport {
-    /// How long a slow call takes.
+    /// Returns the minimum duration of a slow call.
     pub(crate) fn slow(&self) -> Duration {
         self.slow.unwrap_or(Duration::from_millis(100))
     }
@@ -134,7 +134,7 @@ impl JvmReport {
     }
 }
 
-/// Which methods ran in one recording and not in another.
+/// The options that compare which methods ran in several recordings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which methods ran")]
 pub(crate) struct JvmSets {
@@ -149,7 +149,7 @@ pub(crate) struct JvmSets {
     pub(crate) minus: Vec<String>,
 }
 
-/// Files for viewers.
+/// The options for files that viewers open.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct JvmFiles {

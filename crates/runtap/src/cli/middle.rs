@@ -1,4 +1,4 @@
-//! The verbs that stand between tools and runtimes, or in the place of one of them, as clap sees them.
+//! The options of `record`, a proxy between tools and runtimes, and of `replay`, which replaces one of the two.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -55,9 +55,9 @@ pub(crate) struct Record {
     pub(crate) format: ResultFormat,
 }
 
-/// Whose part is played.
+/// The side that `replay` plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum PlayedSide {
     /// Listen for tools and answer with the recorded replies
     Runtime,
     /// Send the recorded requests to a live runtime and compare the replies
@@ -89,7 +89,7 @@ pub(crate) struct Replay {
     pub(crate) file: PathBuf,
     /// Which side to play
     #[arg(long = "as", value_name = "SIDE", default_value = "runtime", help_heading = "Playback")]
-    pub(crate) part: Part,
+    pub(crate) part: PlayedSide,
     /// Send everything at once, without the recorded delays
     #[arg(long, help_heading = "Playback")]
     pub(crate) fast: bool,
@@ -114,7 +114,7 @@ pub(crate) struct Replay {
     pub(crate) format: ResultFormat,
 }
 
-/// Options that name a process, as every verb takes them.
+/// Converts options that select a process to a target without a word.
 pub(crate) fn target_of(options: &TargetOptions) -> Target {
     Target { word: None, options: options.clone() }
 }

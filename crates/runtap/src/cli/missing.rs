@@ -1,10 +1,10 @@
-//! The verbs that are not there on Windows: each takes whatever it is given, and says why. Not in the help.
+//! The verbs that Windows does not support. They accept any arguments, fail with the reason, and are hidden in the help.
 
 use clap::Subcommand;
 
 use super::words::Words;
 
-/// A verb that other systems have.
+/// A verb that only other operating systems support.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Missing {
     /// Write perf maps for code that the JIT compiles
@@ -13,7 +13,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// What it is called, and why it is not there.
+    /// Returns the name of the verb and why it is not supported.
     pub(crate) fn reason(&self) -> (&'static str, &'static str) {
         match self {
             Self::PerfMap(_) => ("perfmap", "runtimes write perf maps on Linux alone"),

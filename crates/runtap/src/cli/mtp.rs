@@ -1,4 +1,4 @@
-//! `runtap mtp`: recordings of the pipe between test applications and whoever runs them, as clap sees it.
+//! The options of `runtap mtp`, which records the pipe between test applications and their servers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -40,14 +40,14 @@ pub(crate) enum MtpVerb {
 }
 
 impl Mtp {
-    /// How the result is printed.
+    /// Returns the format of the result.
     pub(super) fn format(&self) -> TextOrJson {
         match &self.verb {
             MtpVerb::Record(options) => options.format.format,
             MtpVerb::Inspect(MtpInspect { format, .. })
             | MtpVerb::Lint(MtpLint { format, .. })
             | MtpVerb::Replay(MtpReplay { format, .. }) => format.format,
-            // What it prints is its server's business.
+            // The server determines what these verbs print.
             MtpVerb::Host(_) | MtpVerb::Keep(_) => TextOrJson::Text,
         }
     }
@@ -158,7 +158,7 @@ pub(crate) struct MtpLint {
     pub(crate) format: ResultFormat,
 }
 
-/// What a command prints, as clap sees it.
+/// The output format of a test command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Printed(pub(crate) Format);
 

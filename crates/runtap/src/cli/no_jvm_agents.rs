@@ -1,5 +1,5 @@
-//! The verbs of `runtap jvm` that bring the agent into a Java program, where there is no agent: each takes whatever it is
-//! given. Not in the help.
+//! The verbs of `runtap jvm` that load or write the agent, on systems without an agent. They accept any arguments and are
+//! hidden in the help.
 
 use clap::Subcommand;
 
@@ -29,7 +29,7 @@ pub(crate) enum JvmAgents {
 }
 
 impl JvmAgents {
-    /// How the result is printed.
+    /// Returns the format of the result.
     #[expect(clippy::unused_self, reason = "elsewhere there are results")]
     pub(super) fn format(&self) -> TextOrJson {
         TextOrJson::Text

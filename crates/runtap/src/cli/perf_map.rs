@@ -1,4 +1,4 @@
-//! `runtap perfmap`, as clap sees it.
+//! The options of `runtap perfmap`.
 
 use clap::{Args, Subcommand};
 use runtap_diag::PerfMapType;

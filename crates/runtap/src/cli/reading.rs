@@ -1,4 +1,4 @@
-//! The verbs that read recordings, as clap sees them.
+//! The options of the verbs that read recordings.
 
 use std::path::PathBuf;
 

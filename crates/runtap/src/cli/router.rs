@@ -1,4 +1,4 @@
-//! The router's modes, as clap sees them: names and options are dotnet-dsrouter's.
+//! The options of `runtap router`. Its modes have the names and options of dotnet-dsrouter.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,9 +100,9 @@ pub(crate) struct ServerServer {
     #[command(flatten)]
     pub(crate) tools: IpcServer,
     #[command(flatten)]
-    pub(crate) runtime: RuntimeDials,
+    pub(crate) runtime: RuntimeConnects,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: ModeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ pub(crate) struct ServerClient {
     #[command(flatten)]
     pub(crate) runtime: RuntimeListens,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: ModeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -120,9 +120,9 @@ pub(crate) struct ClientServer {
     #[command(flatten)]
     pub(crate) tools: IpcClient,
     #[command(flatten)]
-    pub(crate) runtime: RuntimeDials,
+    pub(crate) runtime: RuntimeConnects,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: ModeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -132,7 +132,7 @@ pub(crate) struct ClientClient {
     #[command(flatten)]
     pub(crate) runtime: RuntimeListens,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) common: ModeOptions,
 }
 
 #[derive(Debug, Args)]
@@ -153,7 +153,7 @@ pub(crate) struct IpcClient {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Runtime")]
-pub(crate) struct RuntimeDials {
+pub(crate) struct RuntimeConnects {
     /// TCP address to listen on for a runtime
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) tcp_server: Option<String>,
@@ -173,7 +173,7 @@ pub(crate) struct RuntimeListens {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Common {
+pub(crate) struct ModeOptions {
     /// Exit with code 3 if no runtime is connected for this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) runtime_timeout: Option<Duration>,
@@ -188,7 +188,7 @@ pub(crate) struct Common {
 }
 
 impl Router {
-    /// How the result is printed.
+    /// Returns the format of the result, or `None` for an unsupported mode.
     pub(crate) fn format(&self) -> Option<TextOrJson> {
         match self {
             Self::Listen(listen) => Some(listen.format.format),
@@ -196,8 +196,8 @@ impl Router {
         }
     }
 
-    /// What dotnet-dsrouter's modes have.
-    pub(crate) fn common(&self) -> Option<&Common> {
+    /// Returns the options shared by the modes of dotnet-dsrouter, or `None` for other modes.
+    pub(crate) fn common(&self) -> Option<&ModeOptions> {
         match self {
             Self::ServerServer(mode) => Some(&mode.common),
             Self::ServerClient(mode) => Some(&mode.common),

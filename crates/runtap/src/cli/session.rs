@@ -1,4 +1,4 @@
-//! The finer points of a session, as clap sees them.
+//! Advanced options of a recording session.
 
 use clap::Args;
 use runtap_diag::Buffering;
@@ -6,7 +6,7 @@ use runtap_diag::Buffering;
 use super::choices::choice;
 use crate::units::parse_hex;
 
-/// What few people need.
+/// The advanced options of a session.
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Recording")]
 pub(crate) struct SessionDetails {
@@ -22,7 +22,7 @@ pub(crate) struct SessionDetails {
     pub(crate) buffering_mode: Buffering,
 }
 
-/// Recording into the kernel.
+/// The options for recording to tracepoints of the kernel.
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Events")]
 pub(crate) struct UserEvents {

@@ -1,4 +1,4 @@
-//! The verbs that look at the stream itself, not at its events, as clap sees them.
+//! The options of the verbs that read the blocks of a recording and not its events.
 
 use std::path::PathBuf;
 

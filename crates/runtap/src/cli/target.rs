@@ -1,4 +1,4 @@
-//! The options that name a process, as clap sees them.
+//! The options that select a process.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::cmd::complete;
 use crate::units::parse_pid;
 
-/// Which process.
+/// A target, selected by a word or by options.
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct Target {
@@ -19,7 +19,7 @@ pub(crate) struct Target {
     pub(crate) options: TargetOptions,
 }
 
-/// Which process, by options alone.
+/// The options that select a target.
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetOptions {
@@ -42,7 +42,7 @@ pub(crate) struct TargetOptions {
     pub(crate) token_file: Option<PathBuf>,
 }
 
-/// Several processes.
+/// The option that selects several processes.
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct All {
@@ -52,7 +52,7 @@ pub(crate) struct All {
 }
 
 impl TargetOptions {
-    /// Whether one of them is given.
+    /// Whether any of the options that select a target is given.
     pub(crate) fn any(&self) -> bool {
         self.process_id.is_some() || self.name.is_some() || self.diagnostic_port.is_some()
     }

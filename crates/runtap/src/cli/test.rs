@@ -1,4 +1,4 @@
-//! `runtap test`, as clap sees it: the names of `dotnet test` and more.
+//! The options of `runtap test`, which include those of `dotnet test`.
 
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ use super::ResultFormat;
 use crate::cmd::complete;
 use crate::units::{parse_limit, parse_parallel, parse_time_limit};
 
-/// How tests are listed.
+/// The format of a list of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
     /// Test names, grouped by application
@@ -22,7 +22,7 @@ pub(crate) enum ListFormat {
     Json,
 }
 
-/// How applications send their results.
+/// The transport by which applications send their results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum TestTransport {
     /// A local socket
@@ -32,7 +32,7 @@ pub(crate) enum TestTransport {
     Http,
 }
 
-/// How much is said of tests.
+/// The tests that the output shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Detail {
     /// Failed tests only
@@ -44,14 +44,14 @@ pub(crate) enum Detail {
     Detailed,
 }
 
-/// Which earlier run is repeated.
+/// The earlier run to repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rerun {
     /// The failed tests of the latest run
     Latest,
 }
 
-/// What a run without a test is.
+/// The result of a run without tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum NoTests {
     /// The run passes
@@ -63,7 +63,7 @@ pub(crate) enum NoTests {
     Fail,
 }
 
-/// What a test is that has passed only when it was run again.
+/// The result of a test that passed only when it was repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlakyResult {
     /// The test passes
@@ -116,7 +116,7 @@ pub(crate) struct Test {
         value_name = "DIR",
         num_args = 0..=1,
         require_equals = true,
-        // Where that is depends on other options.
+        // Empty means the default directory, which depends on other options.
         default_missing_value = "",
         value_hint = ValueHint::DirPath,
         help_heading = "Output"
@@ -269,21 +269,21 @@ pub(crate) struct Test {
 }
 
 impl Test {
-    /// With the words of `--list-tests json` and `--rerun latest`, as `dotnet test` and people write them, where they belong:
-    /// these options take values by `=` only, so that they take no path.
+    /// Moves `json` of `--list-tests json` and `latest` of `--rerun latest` from the paths to these options. clap accepts their
+    /// values only after `=`, because it would take paths for values otherwise.
     pub(crate) fn with_words_of_options(mut self) -> Self {
         if self.list_tests == Some(ListFormat::Text) {
-            self.list_tests = self.taken("json").then_some(ListFormat::Json).or(self.list_tests);
-            self.taken("text");
+            self.list_tests = self.remove_from_paths("json").then_some(ListFormat::Json).or(self.list_tests);
+            self.remove_from_paths("text");
         }
         if self.rerun.is_some() {
-            self.taken("latest");
+            self.remove_from_paths("latest");
         }
         self
     }
 
-    /// Takes a word away from the paths, unless there is such a file.
-    fn taken(&mut self, word: &str) -> bool {
+    /// Removes a word from the paths and returns whether it was there, unless a file with this name exists.
+    fn remove_from_paths(&mut self, word: &str) -> bool {
         let found = self.paths.iter().position(|path| path == word && !Path::new(word).exists());
         found.map(|place| self.paths.remove(place)).is_some()
     }

@@ -1,4 +1,4 @@
-//! The verbs that record or show a running program, as clap sees them.
+//! The options of the verbs that record or show the events of running programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{AnyFormat, Content, SessionDetails, Target, UserEvents};
 use crate::cmd::complete;
 use crate::units::{parse_duration, parse_megabytes, parse_time_limit};
 
-/// How to record, and where to.
+/// The options for the recording and its output.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct Recording {
     /// Stop after this time: 30s, 250ms, 1m30s, plain seconds, dd:hh:mm:ss
@@ -44,9 +44,9 @@ pub(crate) struct Recording {
     pub(crate) session: SessionDetails,
 }
 
-/// Which events a runtime is asked for.
+/// The options that select events.
 #[derive(Debug, Args, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct EventOptions {
     /// Comma-separated providers: `Name[:Keywords[:Level[:Arguments]]]`
     #[arg(long, value_name = "LIST", help_heading = "Events")]
     pub(crate) providers: Vec<String>,
@@ -62,13 +62,13 @@ pub(crate) struct Asked {
     pub(crate) clreventlevel: Option<String>,
 }
 
-impl Asked {
-    /// Whether nothing is said.
+impl EventOptions {
+    /// Whether no events are selected.
     pub(crate) fn is_empty(&self) -> bool {
         self.providers.is_empty() && self.profile.is_empty() && self.clrevents.is_none()
     }
 
-    /// As the library takes it.
+    /// Returns the selection of events.
     pub(crate) fn selection(&self) -> Selection<'_> {
         Selection {
             providers: &self.providers,
@@ -80,7 +80,7 @@ impl Asked {
     }
 }
 
-/// An event that ends the recording.
+/// The options for an event that stops the recording.
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Recording")]
 pub(crate) struct StoppingEvent {
@@ -95,7 +95,7 @@ pub(crate) struct StoppingEvent {
     pub(crate) payload: Option<String>,
 }
 
-/// Several processes in one recording.
+/// The options for recordings of several processes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target", group(ArgGroup::new("several").multiple(true)))]
 pub(crate) struct Several {
@@ -145,7 +145,7 @@ pub(crate) struct Trace {
     pub(crate) command: Vec<std::ffi::OsString>,
 
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) events: EventOptions,
 
     /// Record method names as methods are compiled, so that interrupted recordings have names too. Sets the runtime's
     /// provider to level Verbose
@@ -187,7 +187,7 @@ pub(crate) struct Tail {
     #[arg(long, help_heading = "Target")]
     pub(crate) all: bool,
     #[command(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) events: EventOptions,
     /// Show only events that match this condition
     #[arg(long, value_name = "EXPR", help_heading = "Events")]
     pub(crate) filter: Option<String>,

@@ -1,4 +1,4 @@
-//! Addresses of TCP that somebody has named: what they are, and what is to be known of those beyond this machine.
+//! Resolves TCP addresses given by the user, and warns about addresses that other machines can reach.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,16 @@ use runtap_transport::remote::{AddressError, HostPort};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
-/// How messages call the address of `router listen`.
+/// The name of the address of `router listen` in messages.
 pub(super) const LISTEN: &str = "HOST:PORT";
 
 const BEYOND: &str = "stay on this machine (127.0.0.1), reach it from elsewhere through a tunnel such as 'ssh -L', or, on a \
                       network where you trust everybody, say --insecure";
 
-/// The addresses of one side that is TCP.
+/// Resolves the TCP address of an option.
+///
+/// # Errors
+/// The address is invalid, unknown, or not a loopback address although `insecure` is false.
 pub(super) async fn resolve(
     option: &str,
     address: &str,

@@ -1,4 +1,4 @@
-//! What has to be recorded to see something: the same advice wherever a recording has none of it.
+//! Advice on the options that record the data of a view or report, for recordings that lack this data.
 
 use runtap_clr::report::ReportKind;
 use runtap_model::{Trace, View};
@@ -8,13 +8,13 @@ use super::convert;
 use crate::output::Output;
 use crate::units::{Count, Things};
 
-/// Names of methods, where a stream ended without them.
+/// Why a recording has no method names, and how to record them.
 pub(super) const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
      which on a terminal ends a launched command too), and not with '--rundown false'; a truncated recording lacks them. \
      'runtap trace --method-names' also records the names of methods that are compiled meanwhile, but not those of precompiled code";
 
-/// Says that the view 'cpu' has only some of the samples.
-pub(super) fn few(shown: u64, all: u64) -> String {
+/// Formats the warning that the view 'cpu' shows only some of the samples.
+pub(super) fn few_samples(shown: u64, all: u64) -> String {
     format!(
         "the view 'cpu' shows {} of {} samples; the others are marked as waiting. --view thread-time shows all of them",
         Count(shown),
@@ -22,16 +22,16 @@ pub(super) fn few(shown: u64, all: u64) -> String {
     )
 }
 
-/// Why a target dropped events whose buffer was never full.
+/// Why a target dropped events although its buffer was never full.
 pub(super) const TOO_LARGE: &str = "whose size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
      --buffersize. Only the program can make them smaller";
 
-/// Why a target dropped events, where either is possible.
+/// Why a target dropped events, if both reasons are possible.
 pub(super) const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger --buffersize, or record fewer events), or because their size was above \
      64 KiB (.NET drops such events with any --buffersize)";
 
-/// Says that the view 'cpu' may lack much.
-pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
+/// Formats the warning that the view 'cpu' may lack many samples.
+pub(super) fn doubtful_samples(shown: u64, doubtful: u64) -> String {
     format!(
         "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
          this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
@@ -41,18 +41,18 @@ pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
     )
 }
 
-/// What records where operations go on after an await.
+/// How to record where operations resume after an await.
 pub(super) const RESUMPTIONS: &str =
     "'--providers System.Threading.Tasks.TplEventSource:0xeb:4' records where it ran (keyword 0x20)";
 
-/// Says what a reader of a profile should know, and how what it lacks is recorded.
-pub(super) fn say_notes(trace: &Trace, output: Output) {
+/// Prints the notes about a profile, with how to record missing data.
+pub(super) fn print_notes(trace: &Trace, output: Output) {
     for note in runtap_convert::notes(trace) {
         convert::say(&note, output);
     }
 }
 
-/// What records the samples of a view.
+/// Returns how to record the samples of a view.
 pub(super) fn for_view(view: View) -> &'static str {
     match view {
         View::Alloc => {
@@ -83,7 +83,7 @@ pub(super) fn for_view(view: View) -> &'static str {
     }
 }
 
-/// What a report is made of.
+/// Returns how to record the data of a report.
 pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
     match kind {
         ReportKind::Cpu => for_view(view),
@@ -113,8 +113,8 @@ pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
     }
 }
 
-/// What a report is about, as it stands in a sentence.
-pub(super) fn subject(kind: ReportKind) -> &'static str {
+/// Returns the subject of a report as a plural noun for use in a sentence.
+pub(super) fn report_subject(kind: ReportKind) -> &'static str {
     match kind {
         ReportKind::Cpu => "samples",
         ReportKind::Gc => "collections",
@@ -130,7 +130,7 @@ pub(super) fn subject(kind: ReportKind) -> &'static str {
     }
 }
 
-/// What is to be recorded for a part of a report that has nothing.
+/// Returns how to record the data for an empty part of a report.
 pub(super) fn missing(what: Missing) -> &'static str {
     match what {
         Missing::LockWaits => {

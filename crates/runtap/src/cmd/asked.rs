@@ -1,4 +1,5 @@
-//! What is said of the options that choose events: the library tells it as data, and the names of the options are ours.
+//! Messages about the options that select events. The library returns the reasons as data; this module adds the option
+//! names.
 
 use runtap_record::providers::{
     CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError,
@@ -8,18 +9,17 @@ use runtap_record::{StopEvent, Unreachable};
 const CHOOSE: &str = "choose it with --providers, --profile or --clrevents";
 const NO_HIGHER_LEVEL: &str = "levels end at 5 (Verbose), which is taken";
 
-/// The option that a provider came from.
+/// Returns the option that enabled a provider.
 pub(super) fn option(by: EnabledBy) -> &'static str {
     match by {
         EnabledBy::Profile => "--profile",
         EnabledBy::ClrEvents => "--clrevents",
         EnabledBy::MethodNames => "--method-names",
-        // And what libraries may add.
         _ => "--providers",
     }
 }
 
-fn of_part(part: Part) -> &'static str {
+fn option_of_part(part: Part) -> &'static str {
     match part {
         Part::Providers => "--providers",
         Part::Profiles => "--profile",
@@ -29,13 +29,13 @@ fn of_part(part: Part) -> &'static str {
     }
 }
 
-/// What was ignored or filled in.
+/// Formats a note about an option value that was ignored or added.
 pub(super) fn note(note: &Note) -> String {
     match note {
         Note::LevelTooHigh { provider } => {
             format!(
                 "{}: {NO_HIGHER_LEVEL}",
-                provider.as_deref().unwrap_or_else(|| of_part(Part::ClrEventLevel))
+                provider.as_deref().unwrap_or_else(|| option_of_part(Part::ClrEventLevel))
             )
         }
         Note::AllKeywords { providers } => format!(
@@ -63,7 +63,7 @@ pub(super) fn note(note: &Note) -> String {
     }
 }
 
-/// Why a stopping event can't come, or can't be known to.
+/// Formats why a stopping event never occurs, or may never occur.
 pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
     let StopEvent { provider, name, .. } = event;
     let name = name.as_deref().unwrap_or(provider);
@@ -104,16 +104,15 @@ pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
             "{name} has no field '{field}' that runtap knows, so the stopping event may never come{}",
             near(nearest)
         ),
-        // And what the library may add.
         _ => format!("the stopping event of {provider} may never come"),
     }
 }
 
-/// Why the options make no session.
-pub(super) fn mistake(error: &RequestError) -> String {
+/// Formats why the options do not form a session.
+pub(super) fn request_error(error: &RequestError) -> String {
     match error {
-        RequestError::Unreadable { part, source } => format!("{}: {source}", of_part(*part)),
-        RequestError::Merge { part, source } => format!("{}: {source}", of_part(*part)),
+        RequestError::Unreadable { part, source } => format!("{}: {source}", option_of_part(*part)),
+        RequestError::Merge { part, source } => format!("{}: {source}", option_of_part(*part)),
         RequestError::NotChosen { provider } => {
             format!("--event-filter: {provider} is not recorded: {CHOOSE}")
         }
@@ -124,9 +123,9 @@ pub(super) fn mistake(error: &RequestError) -> String {
     }
 }
 
-/// Why there are no tracepoints.
+/// Formats why no tracepoints can be assigned.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "user_events are of Linux"))]
-pub(super) fn user_events_mistake(error: &TracepointsError) -> String {
+pub(super) fn user_events_error(error: &TracepointsError) -> String {
     match error {
         TracepointsError::NotChosen { spec, provider } => {
             format!("--user-events: '{spec}' names {provider}, which is not recorded: {CHOOSE}")
@@ -143,15 +142,15 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
 
-    /// What `runtap trace` with these options asks for.
-    fn asked(line: &str) -> Result<Request, RequestError> {
+    /// Resolves the request of `runtap trace` with these options.
+    fn resolve(line: &str) -> Result<Request, RequestError> {
         let words = ["runtap", "trace"].into_iter().chain(line.split_whitespace());
         let Verb::Trace(options) = Cli::parse_from(words).verb else { panic!("{line}") };
-        Request::resolve(&Selection { event_filters: &options.event_filter, ..options.asked.selection() })
+        Request::resolve(&Selection { event_filters: &options.event_filter, ..options.events.selection() })
     }
 
     #[test]
-    fn mistakes_name_their_option() {
+    fn errors_name_their_option() {
         for (line, message) in [
             ("--providers :1", "--providers: missing provider name in ':1'"),
             (
@@ -175,14 +174,14 @@ mod tests {
                 "--event-filter: A is there twice: list all its events in one",
             ),
         ] {
-            assert_eq!(mistake(&asked(line).unwrap_err()), message);
+            assert_eq!(request_error(&resolve(line).unwrap_err()), message);
         }
         for (line, beginning) in [
             ("--clreventlevel loud", "--clreventlevel: 'loud' is not an event level; use 0 to 5"),
             ("--profile gc-colect", "--profile: 'gc-colect' is not a profile; did you mean"),
         ] {
-            let mistake = mistake(&asked(line).unwrap_err());
-            assert!(mistake.starts_with(beginning), "{mistake}");
+            let error = request_error(&resolve(line).unwrap_err());
+            assert!(error.starts_with(beginning), "{error}");
         }
         for (specs, message) in [
             (
@@ -192,7 +191,7 @@ mod tests {
             (&["x", "y"], "--user-events: 'y': every provider already has a tracepoint for these events"),
         ] {
             let specs: Vec<String> = specs.iter().map(ToString::to_string).collect();
-            assert_eq!(user_events_mistake(&user_events_config(&[], &specs, 42).unwrap_err()), message);
+            assert_eq!(user_events_error(&user_events_config(&[], &specs, 42).unwrap_err()), message);
         }
     }
 
@@ -220,9 +219,9 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(asked(line).unwrap().notes.iter().map(note).collect::<Vec<_>>(), notes);
+            assert_eq!(resolve(line).unwrap().notes.iter().map(note).collect::<Vec<_>>(), notes);
         }
-        let mut names = asked("--clrevents gc").unwrap();
+        let mut names = resolve("--clrevents gc").unwrap();
         names.add_method_names();
         let note = "Microsoft-Windows-DotNETRuntime is asked for at the level Verbose, because names of methods come at that level only";
         assert_eq!(names.notes.iter().map(super::note).collect::<Vec<_>>(), [note]);

@@ -1,8 +1,8 @@
-//! `runtap completions SHELL`, and what the shells ask back: live process ids and names.
+//! `runtap completions SHELL`, and the values that shells complete: process ids, names and files.
 //!
-//! Others choose the names of processes and files, and a shell puts what it gets into the command line: bash as it is, so that
-//! `$(…)` would run with the next Enter. A name with other than harmless characters is not offered; a process's id is.
-//! Descriptions are one line, without anything that ends a field or acts on a terminal.
+//! Other users choose the names of processes and files, and bash inserts completions unquoted, so that `$(…)` would run
+//! with the next Enter. Names with special characters are therefore not offered; process ids are. Descriptions are one
+//! line without field separators or control characters.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -21,8 +21,8 @@ use crate::cli::Completions;
 use crate::exit::usage;
 use crate::output::Output;
 
-/// Letters of a description: more fits on no line.
-const DESCRIPTION: usize = 200;
+/// The maximum length of a description in characters.
+const MAX_DESCRIPTION_CHARS: usize = 200;
 
 pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
     let shells = Shells::builtins();
@@ -41,13 +41,14 @@ pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
     let fits = |process: &Process| process.pid.to_string().starts_with(&*current);
     let candidate = |process: Process| {
         let help = format!("{} {}", local_name(&process), process.command_line.join(" "));
-        CompletionCandidate::new(process.pid.to_string()).help(Some(one_line(&help, DESCRIPTION).into()))
+        CompletionCandidate::new(process.pid.to_string())
+            .help(Some(one_line(&help, MAX_DESCRIPTION_CHARS).into()))
     };
     running::dotnet().into_iter().filter(fits).map(candidate).collect()
 }
 
-/// The user that is named on the command line so far: whose processes a name stands for.
-fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
+/// Returns the value of `--user` in the words of the command line so far.
+fn user_option(words: impl IntoIterator<Item = OsString>) -> Option<String> {
     let mut words = words.into_iter().map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
         match word.strip_prefix("--user") {
@@ -59,25 +60,25 @@ fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
     None
 }
 
-/// Completes `-n`: with what would be taken, and nothing that another user has called his program.
+/// Completes `-n`, only with names of processes that the option would select.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let user = user_among(std::env::args_os());
-    plain(current, running::names(UserFilter(user.as_deref())))
+    let user = user_option(std::env::args_os());
+    safe_words(current, running::names(UserFilter(user.as_deref())))
 }
 
 /// Completes `--user`.
 pub(crate) fn users(current: &OsStr) -> Vec<CompletionCandidate> {
-    plain(current, running::users())
+    safe_words(current, running::users())
 }
 
-/// Those that begin so, and that no shell acts on.
-fn plain(current: &OsStr, words: Vec<String>) -> Vec<CompletionCandidate> {
+/// Returns the words that start with `current` and contain no characters special to a shell.
+fn safe_words(current: &OsStr, words: Vec<String>) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let fitting = words.into_iter().filter(|word| word.starts_with(&*current) && is_plain_word(word));
     fitting.map(CompletionCandidate::new).collect()
 }
 
-/// Completes a bare target. A name that is a number would be taken for a process id, of somebody else.
+/// Completes a bare target. Names that are numbers are left out, because they would be parsed as process ids.
 pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
     let mut candidates = pids(current);
     let is_word = |name: &CompletionCandidate| {
@@ -91,32 +92,32 @@ pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
 /// Completes the last word of `--profile A,B`.
 pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
     let all = runtap_record::providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
-    last_of(current, ',', all)
+    complete_last_word(current, ',', all)
 }
 
 /// Completes the last word of `--clrevents gc+jit`.
 pub(crate) fn clr_events(current: &OsStr) -> Vec<CompletionCandidate> {
-    last_of(current, '+', CLR_KEYWORDS.iter().map(|keyword| (keyword.name, None)))
+    complete_last_word(current, '+', CLR_KEYWORDS.iter().map(|keyword| (keyword.name, None)))
 }
 
 /// Completes `test --report FORMAT[=FILE]`.
 pub(crate) fn test_reports(current: &OsStr) -> Vec<CompletionCandidate> {
-    format_and_file(current, super::test::reports())
+    complete_format_and_file(current, super::test::reports())
 }
 
 /// Completes `jvm report --coverage FORMAT[=FILE]`.
 pub(crate) fn coverage_files(current: &OsStr) -> Vec<CompletionCandidate> {
-    format_and_file(current, Coverage::ALL.into_iter().map(|format| (format.name(), None)))
+    complete_format_and_file(current, Coverage::ALL.into_iter().map(|format| (format.name(), None)))
 }
 
-fn format_and_file(
+fn complete_format_and_file(
     current: &OsStr,
     formats: impl Iterator<Item = (&'static str, Option<&'static str>)>,
 ) -> Vec<CompletionCandidate> {
     let Some((format, file)) = current.to_str().and_then(|text| text.split_once('=')) else {
-        return last_of(current, '=', formats);
+        return complete_last_word(current, '=', formats);
     };
-    // Where the format is none, nothing follows it.
+    // An unknown format has no completions.
     let known = formats.filter(|(name, _)| *name == format);
     known
         .flat_map(|(name, _)| {
@@ -125,8 +126,8 @@ fn format_and_file(
         .collect()
 }
 
-/// What the last word of a list may be, with all words before it.
-fn last_of(
+/// Completes the last word of a list; each candidate contains the preceding words.
+fn complete_last_word(
     current: &OsStr,
     separator: char,
     words: impl Iterator<Item = (&'static str, Option<&'static str>)>,
@@ -140,14 +141,14 @@ fn last_of(
     fitting.map(candidate).collect()
 }
 
-/// Has all paths completed by us, for the engine's own completion offers names that shells act on.
+/// Replaces the engine's completion of paths, which offers names with characters special to shells.
 pub(crate) fn guarded(mut command: Command) -> Command {
-    // The arguments of subcommands are made only then.
+    // Subcommands have their arguments only after the build.
     command.build();
-    with_our_paths(command)
+    with_safe_paths(command)
 }
 
-fn with_our_paths(command: Command) -> Command {
+fn with_safe_paths(command: Command) -> Command {
     let guarded_path = |arg: Arg| {
         if arg.get::<ArgValueCompleter>().is_some() {
             return arg;
@@ -158,29 +159,29 @@ fn with_our_paths(command: Command) -> Command {
             _ => arg.add(ArgValueCompleter::new(paths)),
         }
     };
-    command.mut_args(guarded_path).mut_subcommands(with_our_paths)
+    command.mut_args(guarded_path).mut_subcommands(with_safe_paths)
 }
 
 /// Completes a path.
 fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
-    harmless(PathCompleter::any().complete(current))
+    retain_safe_paths(PathCompleter::any().complete(current))
 }
 
-/// Completes a folder's path.
+/// Completes the path of a directory.
 fn folders(current: &OsStr) -> Vec<CompletionCandidate> {
-    harmless(PathCompleter::dir().complete(current))
+    retain_safe_paths(PathCompleter::dir().complete(current))
 }
 
-/// Completes a recording: what is called like one, and folders.
+/// Completes a recording: files with the extension of a recording, and directories.
 pub(crate) fn recordings(current: &OsStr) -> Vec<CompletionCandidate> {
-    let is_one = |path: &Path| {
+    let is_recording = |path: &Path| {
         path.extension().is_some_and(|extension| extension == "nettrace" || extension == "netperf")
     };
-    harmless(PathCompleter::any().filter(is_one).complete(current))
+    retain_safe_paths(PathCompleter::any().filter(is_recording).complete(current))
 }
 
-/// Without those that a shell takes for something else.
-fn harmless(mut paths: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+/// Removes the paths with characters special to a shell.
+fn retain_safe_paths(mut paths: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     paths.retain(|candidate| {
         let path = candidate.get_value().to_string_lossy();
         path.split('/').all(|name| name.is_empty() || matches!(name, "." | ".." | "~") || is_plain_word(name))
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_are_completed_and_the_files_behind_them() {
+    fn formats_and_their_files_are_completed() {
         let folder = tempfile::Builder::new().prefix("plain").tempdir().unwrap();
         std::fs::write(folder.path().join("a.xml"), "").unwrap();
         let values = |found: Vec<CompletionCandidate>| -> Vec<String> {
@@ -226,9 +227,8 @@ mod tests {
         assert_eq!(values(coverage_files(OsStr::new("l"))), ["lcov"]);
     }
 
-    /// Of all verbs, whatever they take.
     #[test]
-    fn paths_that_a_shell_acts_on_are_never_offered() {
+    fn paths_with_shell_characters_are_never_offered() {
         let folder = tempfile::Builder::new().prefix("plain").tempdir().unwrap();
         for name in ["plain.nettrace", "x$(touch pwned).nettrace", "a b.nettrace", "x;y.nettrace"] {
             std::fs::write(folder.path().join(name), "").unwrap();
@@ -260,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn the_user_that_is_named() {
-        let user = |line: &str| user_among(line.split(' ').map(OsString::from));
+    fn user_option_is_found_in_the_words() {
+        let user = |line: &str| user_option(line.split(' ').map(OsString::from));
         assert_eq!(user("runtap -- runtap info -n x"), None);
         assert_eq!(user("runtap -- runtap info --user ann -n x").as_deref(), Some("ann"));
         assert_eq!(user("runtap info --user=33 -n").as_deref(), Some("33"));

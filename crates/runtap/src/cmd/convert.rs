@@ -1,4 +1,4 @@
-//! `runtap convert FILE`.
+//! `runtap convert FILE`: converts a recording to other formats.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use runtap_text::document::{ConvertDocument, OutputFile};
 use runtap_text::units::Nanoseconds;
 
 use super::advice;
-use super::recording::{lost, partial_of, warn_if_partial};
+use super::recording::{lost_message, partial_of, warn_if_partial};
 use crate::cli::{AnyFormat, Convert, STDIN};
 use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::{Bytes, Count, Things};
 
-/// A file as documents have it.
+/// Converts a written file to its form in JSON documents.
 pub(super) fn output_file(file: &runtap_convert::OutputFile) -> OutputFile {
     let (deep_stacks, cut_at_ns) = (file.deep_stacks, file.cut_at_ns);
     OutputFile { deep_stacks, cut_at_ns, ..OutputFile::new(&file.path, file.format.name(), file.bytes) }
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         return Err(usage(format!("no format given: choose one with --to ({})", names.join(", "))));
     }
     let content = options.content.checked(&formats).map_err(usage)?;
-    if options.output.is_none() && is_no_place(&options.file) {
+    if options.output.is_none() && lacks_directory(&options.file) {
         return Err(usage(format!(
             "{} is not a regular file, so the output has no default name: give -o",
             options.file.display()
@@ -40,29 +40,30 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
     reject_overwriting(&[&options.file], &planned)?;
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
-    let mut told = Ok(());
-    let mut tell = |note: Note| match &note {
+    let mut print_result = Ok(());
+    let mut on_note = |note: Note| match &note {
         Note::Written(file) => {
-            let line = written(file, output);
-            if told.is_ok() {
-                told = line;
+            let line = print_written(file, output);
+            if print_result.is_ok() {
+                print_result = line;
             }
         }
         note => say(note, output),
     };
-    let Converted { made, recording } = runtap_convert::convert(&options.file, planned, &content, &mut tell)?;
-    conclude(options, (made, told), &recording, to_stdout, output)
+    let Converted { made, recording } =
+        runtap_convert::convert(&options.file, planned, &content, &mut on_note)?;
+    conclude(options, (made, print_result), &recording, to_stdout, output)
 }
 
-/// The line of a file, where files are the result.
-fn written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
+/// Prints the line of a written file, unless the result is a JSON document.
+fn print_written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
     if output.json() { Ok(()) } else { output.print(&output_file(file), &output.options()) }
 }
 
-/// Prints what was written, then why something is missing.
+/// Prints the written files, then the failures and warnings, and returns the exit code.
 fn conclude(
     options: &Convert,
-    (made, told): (WrittenFiles, anyhow::Result<()>),
+    (made, print_result): (WrittenFiles, anyhow::Result<()>),
     recording: &Recording,
     to_stdout: bool,
     output: Output,
@@ -80,15 +81,15 @@ fn conclude(
         output.document_beside(&summary, to_stdout)?;
     }
     let code = warn_if_partial(recording, output);
-    written.and(told).map(|()| if is_cut { exit::PARTIAL } else { code })
+    written.and(print_result).map(|()| if is_cut { exit::PARTIAL } else { code })
 }
 
-/// Whether nothing can be put beside it: it is no file, or comes on stdin.
-fn is_no_place(file: &Path) -> bool {
+/// Whether the input has no directory for its outputs: it is stdin or not a regular file.
+fn lacks_directory(file: &Path) -> bool {
     file == Path::new(STDIN) || fs::metadata(file).is_ok_and(|meta| !meta.is_file())
 }
 
-/// The first of several failures; the others are printed.
+/// Returns the first failure as the error and prints the others.
 pub(super) fn first<E: Into<anyhow::Error>>(
     failures: impl IntoIterator<Item = E>,
     output: Output,
@@ -102,16 +103,16 @@ pub(super) fn first<E: Into<anyhow::Error>>(
     Err(first)
 }
 
-/// Says what differs from what somebody may expect.
+/// Prints a note about the result of a conversion.
 pub(super) fn say(note: &Note, output: Output) {
     match note {
-        // The summary has them.
+        // The summary lists the files.
         Note::Written(_) => {}
         Note::Malformed(events) => output.warning(format_args!(
             "{} left out: the payload can't be read",
             Things(*events, "event")
         )),
-        Note::Lost { events, skipped } => output.warning(lost(*events, *skipped)),
+        Note::Lost { events, skipped } => output.warning(lost_message(*events, *skipped)),
         Note::Nameless { nameless, all } => output.note(format_args!(
             "{} of {} frames are addresses without a method name: {}",
             Count(*nameless),
@@ -151,7 +152,7 @@ pub(super) fn say(note: &Note, output: Output) {
             Bytes(*max_bytes)
         )),
         Note::Doubtful { format, shown, doubtful } => {
-            output.warning(format_args!("{}: {}", format.name(), advice::doubtful(*shown, *doubtful)));
+            output.warning(format_args!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)));
         }
         Note::AllSamples { format, view, shown, all } => output.warning(format_args!(
             "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
@@ -163,7 +164,7 @@ pub(super) fn say(note: &Note, output: Output) {
     }
 }
 
-/// What to do about a file that a sink could not write.
+/// Returns the next step after a sink failed to write a file.
 pub(crate) fn hint(error: &runtap_sinks::Error) -> Option<&'static str> {
     match error {
         runtap_sinks::Error::NoSamples { left_out: 1.., .. } => None,

@@ -1,4 +1,4 @@
-//! `runtap demo`: the main job on a program that is built in, for machines without .NET and for a first look.
+//! `runtap demo`: records a built-in program, for a first look and for machines without .NET.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use runtap_target::TargetSpec;
 
 mod jvm;
 
-use self::jvm::{be_agent, jvm};
+use self::jvm::{jvm, run_agent};
 use super::{block_on, target, trace};
 use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb};
 use crate::exit::{self, expected};
@@ -27,7 +27,7 @@ pub(super) fn run(options: Demo, output: Output) -> anyhow::Result<u8> {
         Some(DemoVerb::Trace(options)) => record(&options, output),
         Some(DemoVerb::Serve(options)) => serve(&options, output),
         Some(DemoVerb::Jvm(options)) => jvm(&options, output),
-        Some(DemoVerb::JvmAgent(options)) => be_agent(&options),
+        Some(DemoVerb::JvmAgent(options)) => run_agent(&options),
     }
 }
 
@@ -39,7 +39,7 @@ fn serve(options: &DemoServe, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// Starts the program in a process of its own, records it as `trace` records any other, and says what to look at.
+/// Starts the built-in program in a separate process, records it like `trace` does, and prints what to do next.
 fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     let program = start(options.duration)?;
     let pid = program.pid();
@@ -63,10 +63,10 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// Starts the program: this binary, once more.
+/// Starts the built-in program, which is this executable with other arguments.
 fn start(recorded: Duration) -> anyhow::Result<Program> {
     let mut command = Command::new(std::env::current_exe().context("can't find the program's own file")?);
-    // Far longer than needed: it is told to end when the recording is over.
+    // Longer than needed: the program is stopped after the recording.
     let seconds = (recorded + Duration::from_mins(1)).as_secs().to_string();
     command.args(["demo", "serve", "--seconds", &seconds]);
     Program::start(command).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! `runtap diff BEFORE AFTER`: what changed from one recording to another, frame by frame.
+//! `runtap diff BEFORE AFTER`: compares two recordings frame by frame.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use runtap_sinks::Format;
 use runtap_text::DiffText;
 use runtap_text::document;
 
-use super::recording::{loss, partial_of, warn_if_partial};
+use super::recording::{loss_message, partial_of, warn_if_partial};
 use super::report::table_options;
 use super::{advice, convert};
 use crate::cli::{AnyFormat, Diff};
@@ -28,7 +28,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let (mut before, first) = read(&options.before, options, output)?;
     let (mut after, second) = read(&options.after, options, output)?;
     if !planned.is_empty() {
-        // A line of a file has all frames of a stack.
+        // Each line of a file contains all frames of a stack, so deep stacks are limited.
         for trace in [&mut before, &mut after] {
             limit_depth(trace, &Content::default(), &mut |note: Note| convert::say(&note, output));
         }
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     if options.view.is_none() && view == View::Cpu {
         for (trace, source) in [(&before, &first), (&after, &second)] {
             if let Some(doubtful) = trace.doubtful_ticks() {
-                let doubt = advice::doubtful(trace.ticks(view), doubtful);
+                let doubt = advice::doubtful_samples(trace.ticks(view), doubtful);
                 output.warning(format_args!("{}: {doubt}", source.file.display()));
             }
         }
@@ -53,14 +53,14 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let partial = first.partial.is_some() || second.partial.is_some();
     let order = DiffOrder { absolute: options.absolute, inclusive: options.inclusive };
     let mut report = DiffReport::new(&comparison, order);
-    // The result on stdout is the comparison.
-    let mut tell = |note: Note| {
+    // Stdout carries the comparison, so written files are only noted.
+    let mut on_note = |note: Note| {
         if let Note::Written(file) = &note {
             output.note(convert::output_file(file));
         }
     };
     let files = [&*options.before, &*options.after];
-    let made = write_difference(&comparison, files, &planned, options.absolute, &mut tell);
+    let made = write_difference(&comparison, files, &planned, options.absolute, &mut on_note);
     let outputs = made.files.iter().map(convert::output_file).collect();
     let written = convert::first(made.failures, output);
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
 
-/// Which files to write.
+/// Plans the files to write.
 fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
     let formats = AnyFormat::files(&options.to, options.format, options.output.as_deref());
     let is_for_stacks =
@@ -96,13 +96,13 @@ fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
     Ok(plan(&formats, options.output.as_deref(), &base)?)
 }
 
-/// A profile, and what is known of its recording besides.
+/// Reads the profile of a recording, and the loss and damage of the recording.
 fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, document::Source<'a>)> {
     let content = Content { view: options.view, ..Content::default() };
-    let mut tell = |note: Note| convert::say(&note, output);
+    let mut on_note = |note: Note| convert::say(&note, output);
     let Profile { trace, recording, .. } =
-        Profile::read(Recording::open(file)?, &content, &ProfileOptions::default(), &mut tell)?;
-    if let Some(loss) = loss(&recording) {
+        Profile::read(Recording::open(file)?, &content, &ProfileOptions::default(), &mut on_note)?;
+    if let Some(loss) = loss_message(&recording) {
         output.warning(format_args!("{}: {loss}", file.display()));
     }
     warn_if_partial(&recording, output);
@@ -110,7 +110,7 @@ fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(T
     Ok((trace, source))
 }
 
-/// Managed samples, unless one of the recordings would show next to nothing of it: see `convert`.
+/// Returns the view 'cpu', or 'thread-time' if 'cpu' would show almost no samples of one of the recordings.
 fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
     if [before, after].into_iter().all(|trace| !trace.shows_little_in(View::Cpu)) {
         return View::Cpu;

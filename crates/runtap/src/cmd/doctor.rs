@@ -1,4 +1,4 @@
-//! `runtap doctor`
+//! `runtap doctor`: examines why processes can or cannot be reached.
 
 use runtap_target::Diagnosed;
 use runtap_target::doctor::Finding;
@@ -21,10 +21,10 @@ pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u
             let output = output.for_results(diagnosed.len());
             let mut code = exit::OK;
             for diagnosed in &diagnosed {
-                let own = one(diagnosed, output).await?;
-                // The first that can't be reached decides.
+                let code_of_process = print_diagnosis(diagnosed, output).await?;
+                // The exit code is that of the first unreachable process.
                 if code == exit::OK {
-                    code = own;
+                    code = code_of_process;
                 }
             }
             Ok(code)
@@ -40,7 +40,7 @@ pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u
     }
 }
 
-async fn one(diagnosed: &Diagnosed, output: Output) -> anyhow::Result<u8> {
+async fn print_diagnosis(diagnosed: &Diagnosed, output: Output) -> anyhow::Result<u8> {
     for step in diagnosed.examination.facts.steps() {
         output.detail(format_args!("looked at {step}"));
     }
@@ -71,7 +71,7 @@ async fn findings(findings: &[Finding]) -> Vec<FindingRow<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: fix::text_after_a_look(&finding.fixes).await,
+            fix: fix::text_after_checking_jvm(&finding.fixes).await,
         });
     }
     rows

@@ -1,4 +1,4 @@
-//! The `dotnet` host that runs a `.dll`.
+//! Finds the `dotnet` host that runs `.dll` files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,10 @@ use runtap_mtp::find_dotnet;
 
 use crate::exit::expected;
 
-/// The one that was given, or else the one that `dotnet` itself would be; `code` is for where there is none.
+/// Returns the given host, or the `dotnet` of the environment.
+///
+/// # Errors
+/// No host is found; the error has the exit code `code`.
 pub(super) fn host(given: Option<&Path>, code: u8) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());

@@ -1,4 +1,4 @@
-//! `runtap env`
+//! `runtap env`: prints the environment variables of processes.
 
 use runtap_text::document::{EnvironmentDocument, Variable};
 
@@ -21,7 +21,7 @@ pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u
         if output.json() {
             output.document(&document)?;
         } else {
-            // What belongs to whom, in a form that a shell passes over.
+            // The heading is a comment, so that a shell can read the output.
             let heading = pid.filter(|_| several).map(|pid| format!("# process {pid}"));
             output.data(heading.into_iter().chain(document.lines()))?;
         }

@@ -1,4 +1,4 @@
-//! `runtap events FILE`: the events of a recording as lines, or counted.
+//! `runtap events FILE`: prints the events of a recording as lines, or counts them.
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -62,10 +62,10 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
     Ok(warn_if_partial(&recording, output))
 }
 
-/// Which events, by the options.
+/// Returns the selection of events by providers and a filter.
 ///
 /// # Errors
-/// A filter that is wrong, with its place.
+/// The filter is invalid; the hint marks the position.
 pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Result<Choice> {
     let filter = filter.map(str::parse::<Filter>).transpose().map_err(|error| {
         expected(USAGE, format!("--filter: {error}"), format!("here: {}", error.marked()))
@@ -73,7 +73,7 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
     Ok(Choice { providers: providers.to_vec(), filter })
 }
 
-/// Says which names of a choice nothing has, and that nothing was chosen of a stream that has events; `subject` is in front.
+/// Warns about names in the selection that no event has, and if no event matched. Each message starts with `subject`.
 pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
     for Unmet { of, name, nearest } in &matched.unmet {
         let lacking = match of {
@@ -93,7 +93,7 @@ pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, 
     }
 }
 
-/// Reads the names of a recording, which stand at its end.
+/// Reads the method names of a recording. They are at the end of the file, so the file is read twice.
 fn names_of(file: &Path) -> anyhow::Result<Names> {
     let mut recording = Recording::open(file)?;
     recording.must_be_read_twice()?;

@@ -1,4 +1,4 @@
-//! What a failed command means for the user: exit code and next step.
+//! Exit codes and hints for errors of the libraries.
 
 use runtap_diag::Error;
 use runtap_diag::preflight::Objection;
@@ -7,19 +7,19 @@ use runtap_target::doctor::Finding;
 use super::fix;
 use crate::exit::{self, expected};
 
-/// Gives an error of the client its exit code and hint.
+/// Converts an error of the client to one with an exit code and a hint.
 pub(super) fn explain(error: Error) -> anyhow::Error {
-    // In the doctor's words, who looks at the process: better than a guess.
-    of_recording(runtap_record::Error::of_runtime(error))
+    // `of_runtime` examines the process, so the finding of the doctor replaces a guess.
+    recording_error(runtap_record::Error::of_runtime(error))
 }
 
-/// The same without a look at the process.
-fn as_it_is(error: &Error) -> anyhow::Error {
+/// Converts an error of the client without examining the process.
+fn explain_unexamined(error: &Error) -> anyhow::Error {
     let code = match error {
         error if error.is_unknown_command() => exit::UNKNOWN_COMMAND,
         Error::Refused { .. } => exit::REFUSED,
         Error::Invalid(_) => exit::USAGE,
-        Error::Objection { objection, .. } => of_objection(objection),
+        Error::Objection { objection, .. } => objection_code(objection),
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };
@@ -27,12 +27,12 @@ fn as_it_is(error: &Error) -> anyhow::Error {
     expected(code, error.to_string(), hint)
 }
 
-/// Gives an error of a recording its exit code and hint.
-pub(super) fn of_recording(error: runtap_record::Error) -> anyhow::Error {
+/// Converts an error of a recording to one with an exit code and a hint.
+pub(super) fn recording_error(error: runtap_record::Error) -> anyhow::Error {
     match error {
-        // It was looked at when it did not answer.
-        runtap_record::Error::Runtime(error) => as_it_is(&error),
-        // Their codes are known as they are.
+        // The process has already been examined.
+        runtap_record::Error::Runtime(error) => explain_unexamined(&error),
+        // Converted as they are: `exit::code_of` recognizes these types.
         runtap_record::Error::Files(error) => error.into(),
         runtap_record::Error::Io(error) => error.into(),
         runtap_record::Error::Port(error) => error.into(),
@@ -43,13 +43,13 @@ pub(super) fn of_recording(error: runtap_record::Error) -> anyhow::Error {
     }
 }
 
-/// A process that can't be reached, and what to do about it.
+/// Creates the error for an unreachable process, with the finding and its fix.
 pub(super) fn not_reached(pid: u32, finding: &Finding) -> anyhow::Error {
     expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), fix::text(&finding.fixes))
 }
 
-/// An error of one of several processes, which is named once.
-pub(super) fn about(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
+/// Adds the process id to an error of one of several processes, unless the message already starts with it.
+pub(super) fn with_pid(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
     let (text, label) = (format!("{error:#}"), pid.map(|pid| format!("process {pid}")));
     match label.filter(|label| !text.starts_with(label)) {
         Some(label) => anyhow::anyhow!("{label}: {text}"),
@@ -57,8 +57,8 @@ pub(super) fn about(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// What was named is wrong, the process can't be looked at, or it can't do what was asked.
-fn of_objection(objection: &Objection) -> u8 {
+/// Returns the exit code of an objection to a command.
+fn objection_code(objection: &Objection) -> u8 {
     match objection {
         Objection::Unseen { .. } => exit::NO_TARGET,
         Objection::Createdump { .. }

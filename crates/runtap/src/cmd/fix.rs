@@ -1,4 +1,4 @@
-//! What to do about what stands in the way, where that is a command of ours: the libraries have the other words.
+//! Texts of fixes and hints. Fixes that are runtap commands are written here, other texts in the libraries.
 
 use std::ffi::OsStr;
 
@@ -8,25 +8,25 @@ use runtap_os::shell;
 
 use super::jvm;
 
-/// One thing after the other.
+/// Formats several fixes as consecutive steps.
 pub(super) fn text(fixes: &[Fix]) -> String {
-    fixes.iter().map(one).collect::<Vec<_>>().join("; then ")
+    fixes.iter().map(format_fix).collect::<Vec<_>>().join("; then ")
 }
 
-/// The same after a look at a Java program, which may be one that can't be attached to.
-pub(super) async fn text_after_a_look(fixes: &[Fix]) -> String {
+/// Formats several fixes, after checking whether the Java programs among them support attaching.
+pub(super) async fn text_after_checking_jvm(fixes: &[Fix]) -> String {
     let mut texts = Vec::new();
     for fix in fixes {
         let instead = match fix {
             Fix::TraceJvm { pid } => jvm::instead_of_attaching(*pid).await,
             _ => None,
         };
-        texts.push(instead.unwrap_or_else(|| one(fix)));
+        texts.push(instead.unwrap_or_else(|| format_fix(fix)));
     }
     texts.join("; then ")
 }
 
-fn one(fix: &Fix) -> String {
+fn format_fix(fix: &Fix) -> String {
     match fix {
         Fix::Text(text) => text.to_string(),
         Fix::ChooseAnother => "'runtap ps' lists the processes that can be tapped".to_owned(),
@@ -49,13 +49,13 @@ fn one(fix: &Fix) -> String {
     }
 }
 
-/// The command line of this process, to be run again with other rights.
+/// Returns the command line of this process, to be run again as another user.
 fn this_command() -> String {
     let arguments = std::env::args_os().skip(1).map(shell::word);
     std::iter::once("runtap".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-/// What to do about an error of the client.
+/// Returns the next step after an error of the client, or `None` if unknown.
 pub(super) fn hint(error: &Error) -> Option<String> {
     match error {
         Error::NoSocket { .. } => Some(
@@ -69,9 +69,9 @@ pub(super) fn hint(error: &Error) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A process chooses its folders and its name, and root pastes what is suggested.
+    /// Processes choose their names and directories, and root may paste the suggested command.
     #[test]
-    fn what_a_process_is_called_is_no_command() {
+    fn names_of_processes_are_quoted_for_the_shell() {
         const NAME: &str = "/tmp/x $(touch it)'y";
         for fix in
             [Fix::AsUser { user: Some(NAME.to_owned()) }, Fix::Resume { pid: 42, port: Some(NAME.into()) }]

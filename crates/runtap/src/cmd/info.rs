@@ -1,4 +1,4 @@
-//! `runtap info`
+//! `runtap info`: prints what runtimes report about their processes.
 
 use runtap_target::is_suspended;
 use runtap_text::document::InfoDocument;

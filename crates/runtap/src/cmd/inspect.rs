@@ -1,4 +1,4 @@
-//! `runtap inspect FILE`: the objects and blocks of a stream, with their offsets; the messages of a transcript, decoded.
+//! `runtap inspect FILE`: lists the blocks of a recording with their offsets, or the decoded messages of a transcript.
 
 use std::io::{BufRead as _, BufReader};
 
@@ -17,13 +17,13 @@ use crate::exit::{self, expected};
 use crate::output::Output;
 use crate::units::Count;
 
-/// What begins with neither: a transcript's first line is an object.
+/// The error for a file that starts neither like a recording nor like a transcript.
 const NEITHER: &str = "it is neither a recording (nettrace) nor a transcript (JSON Lines)";
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut file = BufReader::with_capacity(1 << 16, open_input(path, options.max_size.of())?);
-    // A recording begins with the name of its format, a transcript with an object.
+    // A recording starts with the name of its format, a transcript with a JSON object.
     let start =
         file.fill_buf().map_err(|error| runtap_convert::source::Error::Read { path: path.clone(), error })?;
     if let Some(kind) = ForeignFile::of(start) {
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
             document.element(&json(block))?;
         }
         let Some(row) = layout_row(&found).filter(|_| !output.json()) else { return anyhow::Ok(()) };
-        // No table where there is nothing to put into it.
+        // Print the heading only with the first row.
         if !std::mem::replace(&mut headed, true) {
             output.text(layout_heading(&output.options()))?;
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         let why = match &layout.gap {
             _ if bytes == 0 => "it is empty".to_owned(),
             None => "it has no blocks".to_owned(),
-            // Which of the two was meant, nobody knows.
+            // The intended format is unknown, so name both.
             Some(gap) if gap.what == GapKind::Damage(runtap_nettrace::Error::NotNettrace) => {
                 NEITHER.to_owned()
             }

@@ -1,21 +1,21 @@
-//! Ctrl-C for what has nothing to finish: it ends at once, and what it holds is dropped, so that no socket stays behind.
-//! Verbs with something to finish listen themselves ([`Stops`]).
+//! Ctrl-C for verbs that stop immediately: their future is dropped, so that its sockets are removed. Verbs that must finish
+//! a result handle signals themselves with [`Stops`].
 
 use runtap_record::Stops;
 
 use crate::exit::{self, expected};
 
-/// Does this, or ends as a program does that is interrupted (code 130), told to end (143) or hung up on (129).
+/// Runs the work until it completes or a signal arrives: SIGINT (exit code 130), SIGTERM (143) or SIGHUP (129).
 ///
-/// Signals are heard from the first moment on: whoever sees a socket of ours can end us.
+/// The signal handlers are installed before the work starts, so a signal never leaves a socket behind.
 ///
 /// # Errors
-/// Those of the work, and the interruption.
+/// The work failed or was interrupted.
 pub(super) async fn or_interrupted<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     unless(&Stops::listen()?, work).await
 }
 
-/// The same for somebody who listens already.
+/// Runs the work until it completes or `stops` reports a signal.
 pub(super) async fn unless<T, E: Into<anyhow::Error>>(
     stops: &Stops,
     work: impl Future<Output = Result<T, E>>,

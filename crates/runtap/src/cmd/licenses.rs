@@ -1,6 +1,6 @@
-//! `runtap licenses`: the licences of runtap and of everything that is linked into it.
+//! `runtap licenses`: prints the licenses of runtap and its dependencies.
 //!
-//! The list is compiled in; `cargo xtask licenses` makes it, and the checks compare it with `Cargo.lock`.
+//! The list is compiled in. `cargo xtask licenses` generates it, and the checks compare it with `Cargo.lock`.
 
 use runtap_text::document::LicensesDocument;
 

@@ -1,4 +1,4 @@
-//! `runtap list-profiles`: what `--profile` takes, and what each asks for.
+//! `runtap list-profiles`: lists the profiles of `--profile` and their providers.
 
 use runtap_record::providers::PROFILES;
 use runtap_text::document::{ProfileRow, ProfilesDocument, ProviderRow};

@@ -1,4 +1,4 @@
-//! `runtap man`
+//! `runtap man`: prints or writes the manual pages.
 
 use std::io::Write;
 use std::path::Path;

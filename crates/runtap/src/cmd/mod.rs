@@ -1,4 +1,4 @@
-//! One verb a file; this one chooses among them and turns their errors into exit codes.
+//! The verbs, one per file. This file dispatches to them and converts errors into exit codes.
 
 mod address;
 mod advice;
@@ -55,23 +55,23 @@ use crate::exit;
 use crate::output::Output;
 use runtap_os::output::sweep;
 
-/// Parses the command line, runs the verb, says what went wrong.
+/// Parses the command line, runs the verb, prints its error and returns the exit code.
 pub(crate) fn main() -> ExitCode {
-    // A shell that asks for completions sets an environment variable; this answers and ends.
+    // A shell requests completions through an environment variable; this call then prints them and exits.
     clap_complete::CompleteEnv::with_factory(|| complete::guarded(Cli::command())).complete();
-    let words = familiar(std::env::args_os().collect());
+    let words = normalize_args(std::env::args_os().collect());
     let ends_with_dashes = words.last().is_some_and(|word| word == "--");
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help on a closed pipe is nobody's failure.
+            // Failing to print help to a closed pipe is not an error.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { wrong_usage() } else { exit::OK });
         }
     };
     let output = Output::new(&cli.global, cli.verb.result_format() == TextOrJson::Json);
     let done = match &cli.verb {
-        // An empty variable, it may be: what runs is not recorded in place of what was to be started.
+        // Probably an unset shell variable: do not fall back to a running process.
         Verb::Trace(options) | Verb::Collect(options) if ends_with_dashes && options.command.is_empty() => {
             Err(exit::usage("no command follows '--'"))
         }
@@ -89,15 +89,15 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Tests are run with the exit codes of their platform.
+/// Returns the exit code for invalid usage; `test` has the code of Microsoft.Testing.Platform.
 fn wrong_usage() -> u8 {
     let is_test = std::env::args_os().nth(1).is_some_and(|verb| verb == "test");
     if is_test { exit::TEST_USAGE } else { exit::USAGE }
 }
 
-/// The words of `dotnet-dump collect -p PID` for those of `dump -p PID`, alone the word may be a program's name; and those of
-/// dotnet-dsrouter, `dotnet test`, and those of a server that starts `mtp host`.
-fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
+/// Converts the arguments of dotnet-dsrouter, `dotnet test`, servers that start `mtp host`, and `dotnet-dump collect` to those
+/// of runtap. Without an option that selects the target, `collect` after `dump` may be the name of a process.
+fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_target = |word: &OsString| {
         let word = word.to_string_lossy();
         ["-p", "-n", "--process-id", "--name", "--user", "--diagnostic-port", "--dport"].iter().any(
@@ -111,7 +111,7 @@ fn familiar(mut words: Vec<OsString>) -> Vec<OsString> {
         )
     };
     if words.get(1).is_some_and(|verb| verb == "router") {
-        router::familiar(&mut words);
+        router::normalize_args(&mut words);
     }
     mtp::familiar(&mut words);
     if words.get(1).is_some_and(|verb| verb == "test") {
@@ -172,25 +172,25 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-/// For a verb that other systems have.
+/// Creates the error for a verb that this operating system does not support.
 #[cfg(not(target_os = "linux"))]
 fn not_there(verb: &str, why: &str) -> anyhow::Error {
     let system = if cfg!(windows) { "Windows" } else { "macOS" };
     exit::expected(exit::USAGE, format!("'{verb}' is not there on {system}: {why}"), None)
 }
 
-/// For a verb that looks for processes, of which there may be more than `/proc` shows.
+/// Runs a verb that looks for processes, after checking whether `/proc` is readable.
 fn on_processes(work: impl Future<Output = anyhow::Result<u8>>, output: Output) -> anyhow::Result<u8> {
     check_proc(output)?;
     block_on(work)
 }
 
-/// The same for one that ends at once when it is interrupted.
+/// Runs a verb that looks for processes and stops immediately on a signal.
 fn at_once(work: impl Future<Output = anyhow::Result<u8>>, output: Output) -> anyhow::Result<u8> {
     on_processes(or_interrupted(work), output)
 }
 
-/// Says why nothing is going to be found, rather than that there is nothing.
+/// Reports if `/proc` hides processes, so that an empty result is not taken for an absence of processes.
 fn check_proc(output: Output) -> anyhow::Result<()> {
     match System::current().proc_trouble() {
         Some(trouble) if trouble.is_fatal() => {
@@ -204,7 +204,7 @@ fn check_proc(output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// Runs a future on this thread: what runtap waits for is few and slow, a second thread would only cost start-up.
+/// Runs a future on the current thread. runtap waits for few and slow events, so more threads would only slow its start.
 fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
 }

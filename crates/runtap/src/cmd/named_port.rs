@@ -1,4 +1,4 @@
-//! A port that the user names: what is to be known of it while programs are waited for there.
+//! Notes and warnings about a diagnostic port named by the user, printed while runtap waits there for programs.
 
 use runtap_diag::ports::Port;
 use runtap_os::{is_root, shell};
@@ -7,16 +7,15 @@ use runtap_transport::naming::port_address;
 
 use crate::output::Output;
 
-/// What to set for a program that is to dial in, and what is to be known of the place.
-pub(super) fn tell_listening(port: &Port, output: Output) {
+/// Prints the variable that makes a program connect to the port, and who else can use the port.
+pub(super) fn note_listening(port: &Port, output: Output) {
     let variable = format!("{}={}", runtap_record::PORTS, shell::word(port_address(port.path())));
     output.note(format_args!("waiting for a program that is started with {variable}"));
-    tell_exposure(port, output);
+    warn_of_exposure(port, output);
 }
 
-/// Programs dial the port as long as they live, and obey whoever listens there: what is to be known of a place that is not
-/// the user's alone.
-pub(super) fn tell_exposure(port: &Port, output: Output) {
+/// Warns if other users can take over the port: programs reconnect to it for their whole lifetime and trust any listener.
+pub(super) fn warn_of_exposure(port: &Port, output: Output) {
     let path = port.path().display();
     let root = is_root();
     let place = if root { "/run/NAME" } else { "$XDG_RUNTIME_DIR" };

@@ -1,4 +1,5 @@
-//! `runtap perfmap enable|disable`: has the files written, and tells where they are as seen from here.
+//! `runtap perfmap enable|disable`: switches perf maps on or off and prints the paths of the files outside the target's
+//! container.
 
 use std::path::Path;
 
@@ -18,11 +19,15 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
         PerfMap::Disable(options) => (None, &options.target, options.all),
     };
     let all = choose_all(target, all.all, output).await?;
-    each(all, output, async |chosen, output| set(&chosen, enable, output).await).await
+    each(all, output, async |chosen, output| set_perf_map(&chosen, enable, output).await).await
 }
 
-/// Has these files written, or none from now on.
-async fn set(chosen: &ResolvedTarget, enable: Option<PerfMapType>, output: Output) -> anyhow::Result<u8> {
+/// Enables the files of a type, or disables all if `enable` is `None`.
+async fn set_perf_map(
+    chosen: &ResolvedTarget,
+    enable: Option<PerfMapType>,
+    output: Output,
+) -> anyhow::Result<u8> {
     let client = &chosen.client;
     let folder = perf_map::folder(client).await.map_err(explain)?;
     match enable {
@@ -37,7 +42,7 @@ async fn set(chosen: &ResolvedTarget, enable: Option<PerfMapType>, output: Outpu
     }
     let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    // Where we may not look the answer was yes all the same.
+    // The list is empty if the files are unreadable for runtap, although the command succeeded.
     let files = perf_map::files(enable.unwrap_or(PerfMapType::All), &folder, pid, own_pid.unwrap_or(pid));
     let file = |file: &perf_map::MapFile| MapFile {
         path: text(&file.path),

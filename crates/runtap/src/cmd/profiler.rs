@@ -1,4 +1,4 @@
-//! `runtap profiler attach|startup`: what was typed into a request.
+//! `runtap profiler attach|startup`: loads a profiler into a process.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::cli::{self, Profiler, ProfilerLibrary};
 use crate::exit::{self, usage};
 use crate::output::Output;
 
-/// Added to the time that the runtime gives the profiler: loading comes before it.
-const GRACE: Duration = Duration::from_secs(30);
+/// Added to the profiler's time-out, which does not include loading the library.
+const LOAD_TIME: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(options: Profiler, output: Output) -> anyhow::Result<u8> {
     match options {
@@ -33,7 +33,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
     let all = choose_all(&options.target, options.all.all, output).await?;
     let attach = async |chosen: ResolvedTarget, output: Output| {
         let mut timeouts = Timeouts::default();
-        timeouts.load = options.timeout.saturating_add(GRACE);
+        timeouts.load = options.timeout.saturating_add(LOAD_TIME);
         let client = chosen.client.with_timeouts(timeouts);
         client.attach_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!("{} is attached", profiler.path));

@@ -1,5 +1,5 @@
-//! `runtap record`: what the options ask for as a recording between two sides, what happens as lines, and what was written
-//! as a summary. The recording itself is [`runtap_route::record`].
+//! `runtap record`: turns options into a recording of the connections between tools and runtimes, and events and results
+//! into output. [`runtap_route::record`] makes the recording.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ use runtap_transport::naming::{SocketName, port_address};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
-use super::target::{meant, resolve};
+use super::target::{resolve, target_spec};
 use super::trace::signal_of;
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
@@ -30,9 +30,9 @@ use crate::units::Things;
 pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     let to_stdout = options.output == Path::new("-");
-    let between = unless(&stops, between(&options, output)).await?;
-    let name = between.pid.map(|(pid, key)| SocketName::runtime(pid, key));
-    let (place, listener) = match &between.listen {
+    let sides = unless(&stops, resolve_sides(&options, output)).await?;
+    let name = sides.pid.map(|(pid, key)| SocketName::runtime(pid, key));
+    let (place, listener) = match &sides.listen {
         Some(port) => Place::listen(Some(port), None)?,
         None => Place::listen(options.listen.as_deref(), name)?,
     };
@@ -42,17 +42,17 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
         let (file, path) = create(&options.output)?;
         (Box::new(file), if options.inline { Streams::Inline } else { Streams::Beside(path) })
     };
-    let journal = Arc::new(Journal::begin::<DiagnosticIpc>(out, header(&options, &between, &place))?);
+    let journal = Arc::new(Journal::begin::<DiagnosticIpc>(out, header(&options, &sides, &place))?);
     let command = command(&options, &place, to_stdout || output.json());
     if command.is_none() {
-        tell(&between, &place, output);
+        print_instructions(&sides, &place, output);
     }
     let recording = Recording {
         listener,
-        way: between.way.clone(),
+        way: sides.way.clone(),
         streams,
         command,
-        target: between.process,
+        target: sides.process,
         duration: options.duration,
     };
     let reporter: Reporter = Arc::new(move |event| show(&event, output));
@@ -64,21 +64,21 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     conclude(&options, outcome, output, to_stdout)
 }
 
-/// Between whom.
-struct Between {
+/// The two sides whose connections are recorded.
+struct Sides {
     way: Way,
-    /// A port at which runtimes dial in.
+    /// The port that runtimes connect to.
     listen: Option<std::path::PathBuf>,
-    /// The process: its id in its own namespace and its start time, as its socket has them in its name.
+    /// The id of the process in its own namespace and its start time, as in the name of its socket.
     pid: Option<(u32, u64)>,
-    /// Its id here.
+    /// The id of the process in the namespace of runtap.
     process: Option<u32>,
     label: String,
-    /// Whom we dial, with what it takes to reach it.
-    _subject: Option<ResolvedTarget>,
+    /// The target that is connected to. It is kept because its client depends on it.
+    _target: Option<ResolvedTarget>,
 }
 
-async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
+async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides> {
     let target = target_of(&options.target);
     if let Some(tool) = &options.forward {
         let (way, label) = (Way::ToTool(Endpoint::local(tool)), format!("the tool at {}", tool.display()));
@@ -89,31 +89,31 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
                 ));
             }
             None => None,
-            Some(_) => match meant(&target)? {
+            Some(_) => match target_spec(&target)? {
                 TargetSpec::Port(PortSpec { path, role: Role::Listen | Role::Either }) => Some(path),
                 _ => return Err(usage("with --forward, runtimes dial in: --diagnostic-port PATH,listen")),
             },
         };
-        return Ok(Between { way, listen: port, pid: None, process: None, label, _subject: None });
+        return Ok(Sides { way, listen: port, pid: None, process: None, label, _target: None });
     }
-    let subject = match meant(&target)? {
+    let target_process = match target_spec(&target)? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
             return Err(usage("a port at which runtimes dial in needs the tool's: --forward PORT"));
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
-            let mut subjects = resolve(&target, false, output).await?;
-            subjects.pop().ok_or_else(|| usage("no process was chosen"))?
+            let mut targets = resolve(&target, false, output).await?;
+            targets.pop().ok_or_else(|| usage("no process was chosen"))?
         }
     };
-    let pid = subject.process.as_ref().map(|process| (process.ns_pid, process.start_time));
-    let process = subject.process.as_ref().map(|process| process.pid);
-    let way = Way::ToRuntime(subject.client.endpoint().clone());
-    let label = subject.label();
-    Ok(Between { way, listen: None, pid, process, label, _subject: Some(subject) })
+    let pid = target_process.process.as_ref().map(|process| (process.ns_pid, process.start_time));
+    let process = target_process.process.as_ref().map(|process| process.pid);
+    let way = Way::ToRuntime(target_process.client.endpoint().clone());
+    let label = target_process.label();
+    Ok(Sides { way, listen: None, pid, process, label, _target: Some(target_process) })
 }
 
-fn header(options: &Record, between: &Between, place: &Place) -> Header {
+fn header(options: &Record, sides: &Sides, place: &Place) -> Header {
     let mut header = Header { role: Some("recorder".to_owned()), ..Header::default() };
     let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
     header.cmd = Some(words.collect()).filter(|words: &Vec<String>| !words.is_empty());
@@ -123,19 +123,19 @@ fn header(options: &Record, between: &Between, place: &Place) -> Header {
     add("started", jiff::Timestamp::now().to_string().into());
     add("recorder", concat!("runtap ", env!("CARGO_PKG_VERSION")).into());
     add("listen", place.path().display().to_string().into());
-    let (key, endpoint) = match &between.way {
+    let (key, endpoint) = match &sides.way {
         Way::ToRuntime(endpoint) => ("runtime", endpoint),
         Way::ToTool(endpoint) => ("tool", endpoint),
     };
     add(key, endpoint.to_string().into());
-    if let Some((pid, start)) = between.pid {
+    if let Some((pid, start)) = sides.pid {
         add("process_id", pid.into());
         add("start_time", start.into());
     }
     header
 }
 
-/// The command, told where the recorder is.
+/// Creates the command, with environment variables and arguments that lead it to the recorder.
 fn command(options: &Record, place: &Place, stdout_on_stderr: bool) -> Option<Command> {
     if options.command.is_empty() {
         return None;
@@ -155,23 +155,23 @@ fn command(options: &Record, place: &Place, stdout_on_stderr: bool) -> Option<Co
     Some(Command { words: with_socket(&options.command, place.path()), environment, stdout_on_stderr })
 }
 
-/// The words of a command with the path of the socket in the place of `{socket}`.
+/// Replaces `{socket}` in the words of a command by the path of the socket.
 pub(super) fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
     let socket = socket.to_string_lossy();
     let replaced = |word: &OsStr| word.to_str().map(|word| OsString::from(word.replace("{socket}", &socket)));
     words.iter().map(|word| replaced(word).unwrap_or_else(|| word.clone())).collect()
 }
 
-/// What to say to tools, or to runtimes.
-fn tell(between: &Between, place: &Place, output: Output) {
+/// Prints how tools or runtimes connect to the recorder.
+fn print_instructions(sides: &Sides, place: &Place, output: Output) {
     let path = shell::word(place.path());
-    if let Way::ToTool(_) = between.way {
+    if let Way::ToTool(_) = sides.way {
         let path = shell::word(port_address(place.path()));
         output.note(format_args!("waiting for programs that are started with {PORTS}={path}"));
         return;
     }
-    output.note(format_args!("tools reach {} here: --diagnostic-port {path},connect", between.label));
-    if let (Some((pid, _)), Some(directory)) = (between.pid, place.directory()) {
+    output.note(format_args!("tools reach {} here: --diagnostic-port {path},connect", sides.label));
+    if let (Some((pid, _)), Some(directory)) = (sides.pid, place.directory()) {
         output.note(format_args!("or: TMPDIR={} TOOL -p {pid}", shell::word(directory)));
     }
     output.note("Ctrl-C ends the recording");
@@ -199,7 +199,7 @@ fn show(event: &Event<'_>, output: Output) {
     }
 }
 
-/// Passes on what the signals ask for.
+/// Converts signals to requests to stop the recording.
 pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
     let (sender, receiver) = watch::channel(Stop::default());
     let (mut listener, stops) = (stops.listener(), stops.clone());
@@ -216,7 +216,7 @@ pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
     receiver
 }
 
-/// The code of a command that has ended.
+/// Returns the exit code of a command, or 128 + n if signal n terminated it.
 pub(super) fn code_of(status: ExitStatus) -> u8 {
     let signal = || signal_of(status).map(|signal| signal.saturating_add(128));
     status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)

@@ -1,4 +1,4 @@
-//! What is missing from a recording, as verbs tell it.
+//! Messages about missing and damaged data of a recording.
 
 use runtap_convert::source::Recording;
 pub(crate) use runtap_text::document::Partial;
@@ -8,18 +8,20 @@ use crate::exit;
 use crate::output::Output;
 use crate::units::Things;
 
-/// What is missing from a recording that was read.
+/// Returns where and why reading a recording stopped early, or `None` if the recording is complete.
 pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
     recording.partial().map(Into::into)
 }
 
-/// What is missing at least, by the numbers of the events, and who is to blame; `None` if nothing is.
-pub(crate) fn loss(recording: &Recording) -> Option<String> {
-    Some(recording.lost()).filter(|lost| *lost > 0).map(|events| lost(events, recording.has_skipped()))
+/// Formats how many events are missing at least, and why; `None` if none are missing.
+pub(crate) fn loss_message(recording: &Recording) -> Option<String> {
+    Some(recording.lost())
+        .filter(|lost| *lost > 0)
+        .map(|events| lost_message(events, recording.has_skipped()))
 }
 
-/// The same of so many events.
-pub(super) fn lost(events: u64, skipped: bool) -> String {
+/// Formats that at least this number of events is missing, and why.
+pub(super) fn lost_message(events: u64, skipped: bool) -> String {
     if skipped {
         format!(
             "at least {} missing: dropped by the target, or in blocks that were skipped",
@@ -33,14 +35,14 @@ pub(super) fn lost(events: u64, skipped: bool) -> String {
     }
 }
 
-/// Says what is missing; the exit code for it.
+/// Warns if a recording is incomplete, and returns the exit code.
 pub(crate) fn warn_if_partial(recording: &Recording, output: Output) -> u8 {
     let Some(partial) = partial_of(recording) else { return exit::OK };
     warn_of(recording.path(), &partial, output);
     exit::PARTIAL
 }
 
-/// Says what is missing from the recording at this path.
+/// Warns that the recording at this path is incomplete.
 pub(super) fn warn_of(path: &Path, Partial { offset, reason }: &Partial, output: Output) {
     output.warning(format_args!("{} is partial: {reason} at offset {offset}", path.display()));
 }

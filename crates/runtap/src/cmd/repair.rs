@@ -1,4 +1,4 @@
-//! `runtap repair FILE`: a copy that every tool reads.
+//! `runtap repair FILE`: writes a repaired copy of a recording that every tool can read.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `runtap replay`: whose part is played, to whom, and what is different. The playing itself is [`runtap_route::replay`].
+//! `runtap replay`: plays one side of a transcript and prints the differences. [`runtap_route::replay`] does the playing.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,15 +17,15 @@ use tokio::sync::watch;
 
 use super::interrupt::unless;
 use super::record::{code_of, stop_requests, with_socket};
-use super::target::{meant, resolve};
-use crate::cli::{Part, Replay, target_of};
+use super::target::{resolve, target_spec};
+use crate::cli::{PlayedSide, Replay, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
 pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let stops = runtap_record::Stops::listen()?;
     let (file, max_size) = (options.file.clone(), options.max_size.of());
-    // A pipe can be opened when somebody writes to it, and may have no end.
+    // Opening and reading a pipe may block forever, so a separate thread reads the transcript.
     let reading = in_named_thread("transcript", move || {
         let input = runtap_convert::source::open_input(&file, max_size)?;
         let directory = file.parent().unwrap_or_else(|| Path::new(""));
@@ -39,16 +39,16 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
         ));
     }
     match options.part {
-        Part::Runtime => as_runtime(talk, &options, stop_requests(&stops), output).await,
-        Part::Client => {
-            let report = unless(&stops, as_client(&talk, &options, output)).await?;
+        PlayedSide::Runtime => play_runtime(talk, &options, stop_requests(&stops), output).await,
+        PlayedSide::Client => {
+            let report = unless(&stops, play_client(&talk, &options, output)).await?;
             conclude(&options, &report, exit::OK, output)
         }
     }
 }
 
 fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
-    // The streams beside it are opened when they are played: what can't be read here is the transcript itself.
+    // Streams beside the transcript are opened later, so a failure here concerns the transcript itself.
     let why = match error {
         TalkError::Stream { source, .. } => source.to_string(),
         error => error.to_string(),
@@ -56,25 +56,25 @@ fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
     expected(exit::USAGE, format!("{} can't be played: {why}", file.display()), None)
 }
 
-async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {
+async fn play_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {
     if options.listen.is_some() || options.dial.is_some() || !options.command.is_empty() {
         return Err(usage("--listen, --dial and a command are for --as runtime"));
     }
-    let subject = match meant(&target_of(&options.target))? {
+    let target = match target_spec(&target_of(&options.target))? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
             return Err(usage("as the client, the runtime listens: --diagnostic-port PATH,connect"));
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
-            let mut subjects = resolve(&target, false, output).await?;
-            subjects.pop().ok_or_else(|| usage("no process was chosen"))?
+            let mut targets = resolve(&target, false, output).await?;
+            targets.pop().ok_or_else(|| usage("no process was chosen"))?
         }
     };
     let asking = Asking { is_fast: options.fast, changes_target: options.allow_changes };
-    Ok(ask(talk, &subject.client, asking, &teller(output)).await)
+    Ok(ask(talk, &target.client, asking, &verdict_printer(output)).await)
 }
 
-async fn as_runtime(
+async fn play_runtime(
     talk: Talk,
     options: &Replay,
     stops: watch::Receiver<Stop>,
@@ -117,13 +117,13 @@ async fn as_runtime(
         let path = shell::word(place.path());
         output.note(format_args!("tools reach the recorded runtime here: --diagnostic-port {path},connect"));
     }
-    let player = Arc::new(Player::new(talk, options.fast, teller(output)));
+    let player = Arc::new(Player::new(talk, options.fast, verdict_printer(output)));
     let status = Playing { player: Arc::clone(&player), heard, command }.run(stops).await?;
     conclude(options, &player.report(), status.map_or(exit::OK, code_of), output)
 }
 
-/// Says what is not as it was.
-fn teller(output: Output) -> Played {
+/// Returns a callback that prints the verdict of each exchange as a detail.
+fn verdict_printer(output: Output) -> Played {
     Arc::new(move |exchange: &Exchange| {
         let name = exchange.name.unwrap_or("a request");
         let conn = exchange.conn.as_deref().unwrap_or("not recorded");
@@ -132,7 +132,7 @@ fn teller(output: Output) -> Played {
 }
 
 fn conclude(options: &Replay, report: &Report, code: u8, output: Output) -> anyhow::Result<u8> {
-    let part = if options.part == Part::Runtime { "runtime" } else { "client" };
+    let part = if options.part == PlayedSide::Runtime { "runtime" } else { "client" };
     let exchanges = report.exchanges.iter().map(row).collect();
     let document = ReplayDocument::new(options.file.display().to_string(), part, report.is_same(), exchanges);
     output.show(&document)?;

@@ -1,4 +1,4 @@
-//! `runtap report FILE KIND`: answers from a recording, as a table or as one document.
+//! `runtap report FILE KIND`: summarizes a recording as a table or a JSON document.
 
 use runtap_clr::report::{
     AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Locks, Logs,
@@ -12,17 +12,17 @@ use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions};
 
 use super::advice;
-use super::recording::{loss, partial_of, warn_if_partial};
+use super::recording::{loss_message, partial_of, warn_if_partial};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
 use crate::units::Count;
 use runtap_convert::source::Recording;
 
-/// How many rows of a list a table shows if nothing is said.
-const ROWS: usize = 30;
-/// The part of all samples in the view `cpu`, as one in so many, below which the others are mentioned.
-const FEW: u64 = 10;
+/// The default number of rows in a table.
+const DEFAULT_ROWS: usize = 30;
+/// If the view `cpu` shows less than one in this number of all samples, a note mentions the others.
+const FEW_SAMPLES_RATIO: u64 = 10;
 
 struct Reporter<'a> {
     options: &'a cli::Report,
@@ -43,23 +43,23 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
         ReportKind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
         ReportKind::Alloc => reporter.alloc(),
         ReportKind::Contention => reporter.contention(),
-        ReportKind::Gc => reporter.collected::<Gc>(),
-        ReportKind::Exceptions => reporter.collected::<Exceptions>(),
-        ReportKind::Jit => reporter.collected::<Jit>(),
-        ReportKind::Threadpool => reporter.collected::<ThreadPool>(),
-        ReportKind::Http => reporter.collected::<Http>(),
-        ReportKind::Counters => reporter.collected::<Counters>(),
-        ReportKind::Logs => reporter.collected::<Logs>(),
-        ReportKind::Events => reporter.collected::<EventCounts>(),
+        ReportKind::Gc => reporter.report_collected::<Gc>(),
+        ReportKind::Exceptions => reporter.report_collected::<Exceptions>(),
+        ReportKind::Jit => reporter.report_collected::<Jit>(),
+        ReportKind::Threadpool => reporter.report_collected::<ThreadPool>(),
+        ReportKind::Http => reporter.report_collected::<Http>(),
+        ReportKind::Counters => reporter.report_collected::<Counters>(),
+        ReportKind::Logs => reporter.report_collected::<Logs>(),
+        ReportKind::Events => reporter.report_collected::<EventCounts>(),
         ReportKind::Loss => {
-            reporter.of(Loss::default(), Loss::item, |it, recording| it.report(recording.lost()))
+            reporter.read(Loss::default(), Loss::item, |it, recording| it.report(recording.lost()))
         }
     }
 }
 
 impl Reporter<'_> {
-    /// Reads the recording and answers.
-    fn of<C, T: Report + Print>(
+    /// Reads the recording into a collector and prints the report that `finish` creates.
+    fn read<C, T: Report + Print>(
         &self,
         mut collector: C,
         mut item: impl FnMut(&mut C, &Item<'_>),
@@ -67,20 +67,20 @@ impl Reporter<'_> {
     ) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.options.file)?;
         recording.read(|it| item(&mut collector, it))?;
-        let answer = finish(collector, &mut recording);
-        self.answer(answer, &recording)
+        let report = finish(collector, &mut recording);
+        self.print(report, &recording)
     }
 
-    /// The answer of a collector.
-    fn collected<C: Collect<Report: Print>>(&self) -> anyhow::Result<u8> {
-        self.of(C::default(), C::item, |it, _| it.finish())
+    /// Reads the recording into a collector and prints its report.
+    fn report_collected<C: Collect<Report: Print>>(&self) -> anyhow::Result<u8> {
+        self.read(C::default(), C::item, |it, _| it.finish())
     }
 
     fn profile(&self, view: View) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
+        self.read(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = finish(builder, recording);
-            advice::say_notes(&trace, self.output);
-            // All samples say more than none.
+            advice::print_notes(&trace, self.output);
+            // Show all samples if the view has almost none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(
                     "only {} of {} samples are in the view '{view}', so all of them are shown; use --view cpu to show only those",
@@ -92,11 +92,11 @@ impl Reporter<'_> {
                 if self.options.view.is_none()
                     && let Some(doubtful) = trace.doubtful_ticks()
                 {
-                    self.output.warning(advice::doubtful(trace.ticks(view), doubtful));
+                    self.output.warning(advice::doubtful_samples(trace.ticks(view), doubtful));
                 } else if self.options.view.is_none() && view == View::Cpu {
                     let (shown, all) = (trace.ticks(view), trace.ticks(View::ThreadTime));
-                    if shown > 0 && shown.saturating_mul(FEW) < all {
-                        self.output.note(advice::few(shown, all));
+                    if shown > 0 && shown.saturating_mul(FEW_SAMPLES_RATIO) < all {
+                        self.output.note(advice::few_samples(shown, all));
                     }
                 }
                 view
@@ -106,7 +106,7 @@ impl Reporter<'_> {
     }
 
     fn alloc(&self) -> anyhow::Result<u8> {
-        self.of(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, recording| {
+        self.read(ProfileBuilder::of(View::Alloc), ProfileBuilder::item, |builder, recording| {
             AllocReport::new(&finish(builder, recording))
         })
     }
@@ -117,19 +117,19 @@ impl Reporter<'_> {
             locks.item(item);
             builder.item(item);
         };
-        self.of(both, item, |(locks, builder), recording| {
+        self.read(both, item, |(locks, builder), recording| {
             ContentionReport::new(locks.finish(), &finish(builder, recording))
         })
     }
 
-    /// A recording does not say what was asked for: if that was recorded, the program has done nothing of the kind.
-    fn nothing(&self) -> String {
+    /// Formats why the report is empty. A recording does not state which events were enabled, so the cause is not known.
+    fn empty_message(&self) -> String {
         let cli::Report { kind, view, .. } = self.options;
         let view = view.unwrap_or(View::Cpu);
         let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
-        let subject = advice::subject(*kind);
+        let subject = advice::report_subject(*kind);
         let advice = match view {
-            // Somebody insisted; else all samples are shown.
+            // Without an explicit view, all samples are shown.
             View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
                 "--view thread-time shows waiting threads too"
             }
@@ -138,11 +138,11 @@ impl Reporter<'_> {
         format!("no {subject}{of_view} in this recording: there were none, if they were recorded; {advice}")
     }
 
-    fn answer(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {
+    fn print(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {
         let Self { options, output } = self;
         let lost = recording.lost();
-        let nothing = report.is_empty().then(|| self.nothing());
-        if let Some(loss) = loss(recording).filter(|_| options.kind != ReportKind::Loss) {
+        let nothing = report.is_empty().then(|| self.empty_message());
+        if let Some(loss) = loss_message(recording).filter(|_| options.kind != ReportKind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {
@@ -153,7 +153,7 @@ impl Reporter<'_> {
             let (file, partial) = (options.file.display().to_string(), partial_of(recording));
             output.document(&ReportDocument::new(options.kind, &file, lost, partial, report))?;
         } else if let Some(nothing) = nothing {
-            // Tables of zeros would look as if all had been measured.
+            // A table of zeros would look like a measurement.
             output.text(format_args!("{nothing}\n"))?;
         } else {
             output.print(&report, &table_options(options.number, *output))?;
@@ -162,8 +162,8 @@ impl Reporter<'_> {
     }
 }
 
-/// How tables look that have as many rows as were asked for.
+/// Returns the options for a table with this number of rows, or the default number.
 pub(super) fn table_options(rows: Option<usize>, output: Output) -> TextOptions<'static> {
-    let rows = Some(rows.unwrap_or(ROWS));
+    let rows = Some(rows.unwrap_or(DEFAULT_ROWS));
     TextOptions { rows, more: Some("-n shows more"), advice: Some(advice::missing), ..output.options() }
 }

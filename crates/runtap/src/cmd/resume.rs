@@ -1,4 +1,4 @@
-//! `runtap resume`: lets a runtime go on over each port that it waits for, also where the tool is gone that was to do it.
+//! `runtap resume`: resumes a runtime on each port that it waits for, including ports whose tool has exited.
 
 use std::path::Path;
 
@@ -8,36 +8,36 @@ use runtap_record::{ResumeError, Resumption, resume, resume_at};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use super::failure::explain;
-use super::named_port::tell_exposure;
-use super::target::{each, meant, resolve};
-use super::trace::{guard, of_guard};
+use super::named_port::warn_of_exposure;
+use super::target::{each, resolve, target_spec};
+use super::trace::{guard_arguments, show_guard_event};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
 use crate::units::Span;
 
 pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> {
-    let target = meant(&options.target)?;
+    let target = target_spec(&options.target)?;
     let show = move |what: Resumption<'_>| show(what, output);
     if let TargetSpec::Port(PortSpec { path, role: Role::Listen }) = &target {
         let mut port = Port::bind_for_all_users(path)?;
-        tell_exposure(&port, output);
+        warn_of_exposure(&port, output);
         if resume_at(&mut port, options.duration, &show).await {
             return Ok(exit::OK);
         }
         return Err(expected(exit::NO_TARGET, format!("nobody has dialled in on {}", path.display()), None));
     }
     let all = resolve(&target, options.all.all, output).await?;
-    let go_on = async |chosen: ResolvedTarget, _: Output| {
-        resume(&chosen, options.duration, Some(&guard()), &show).await.map_err(of_resume)?;
+    let resume_one = async |chosen: ResolvedTarget, _: Output| {
+        resume(&chosen, options.duration, Some(&guard_arguments()), &show).await.map_err(resume_error)?;
         Ok(exit::OK)
     };
-    each(all, output, go_on).await
+    each(all, output, resume_one).await
 }
 
 fn show(what: Resumption<'_>, output: Output) {
     match what {
-        Resumption::TakenOver(port) => tell_exposure(port, output),
+        Resumption::TakenOver(port) => warn_of_exposure(port, output),
         Resumption::GoesOn(pid) => output.note(format_args!("process {pid} goes on")),
         Resumption::Failed(pid, error) => {
             output.warning(format_args!("process {pid} could not be resumed: {error}"));
@@ -54,18 +54,18 @@ fn show(what: Resumption<'_>, output: Output) {
             port.display(),
             listen_at(port)
         )),
-        Resumption::Guard(event) => of_guard(event, output),
+        Resumption::Guard(event) => show_guard_event(event, output),
     }
 }
 
-/// The command that listens at a port whose path somebody else has chosen.
+/// Formats the command that resumes programs at a port. The path is quoted, because another program may have chosen it.
 fn listen_at(port: &Path) -> String {
     let mut port = port.as_os_str().to_owned();
     port.push(",listen");
     format!("runtap resume --diagnostic-port {}", shell::word(port))
 }
 
-fn of_resume(error: ResumeError) -> anyhow::Error {
+fn resume_error(error: ResumeError) -> anyhow::Error {
     let (code, hint) = match &error {
         ResumeError::TooSlow { .. } => (exit::FAILED, "give it more time with --duration".to_owned()),
         ResumeError::StillWaits { pid } => {

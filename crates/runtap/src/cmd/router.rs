@@ -1,4 +1,4 @@
-//! `runtap router`: the two sides that the options name, made into a router that runs until it is interrupted.
+//! `runtap router`: connects the two sides named by the options, until interrupted.
 
 #[cfg_attr(unix, path = "router/names_unix.rs")]
 #[cfg_attr(windows, path = "router/names_windows.rs")]
@@ -22,15 +22,15 @@ use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
 use self::names::names;
 use super::address::{LISTEN, resolve};
 use super::target::{choose, token};
-use crate::cli::{self, Common, IpcServer, RouterListen, RuntimeDials, RuntimeListens, Target};
+use crate::cli::{self, IpcServer, ModeOptions, RouterListen, RuntimeConnects, RuntimeListens, Target};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
-/// Warnings of a router that are shown in any case.
-const WARNINGS: u32 = 20;
+/// The number of warnings shown without `--verbose`.
+const MAX_WARNINGS: u32 = 20;
 
-/// The words of dotnet-dsrouter for ours: its short options have several letters, and its -v a level.
-pub(super) fn familiar(words: &mut Vec<OsString>) {
+/// Converts the arguments of dotnet-dsrouter: its short options have several letters, and its `-v` takes a level.
+pub(super) fn normalize_args(words: &mut Vec<OsString>) {
     for word in words.iter_mut() {
         let long = match word.to_str() {
             Some("-ipcs") => "--ipc-server",
@@ -54,36 +54,36 @@ pub(super) fn familiar(words: &mut Vec<OsString>) {
 }
 
 pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8> {
-    // Heard from the first moment on: whoever sees a socket of ours can end us.
+    // Install the handlers before any socket exists, so that a signal never leaves one behind.
     let stops = Stops::listen()?;
     allow_many_files();
     if let Some(device) = mode.common().and_then(|common| common.forward_port.as_deref()) {
-        return Err(of_device(device));
+        return Err(unsupported_device(device));
     }
     let (front, back, common) = match mode {
         cli::Router::Listen(options) => return listen(&options, &stops, output).await,
         cli::Router::ServerServer(mode) => {
-            let back = dialled_by_runtime(&mode.runtime, &mode.common, output).await?;
+            let back = listen_for_runtime(&mode.runtime, &mode.common, output).await?;
             (listen_for_tools(&mode.tools, output)?, back, mode.common)
         }
         cli::Router::ServerClient(mode) => {
-            let back = dial_runtime(&mode.runtime, &mode.common, output).await?;
+            let back = connect_to_runtime(&mode.runtime, &mode.common, output).await?;
             (listen_for_tools(&mode.tools, output)?, back, mode.common)
         }
         cli::Router::ClientServer(mode) => {
-            let back = dialled_by_runtime(&mode.runtime, &mode.common, output).await?;
-            (dial_tool(&mode.tools.ipc_client)?, back, mode.common)
+            let back = listen_for_runtime(&mode.runtime, &mode.common, output).await?;
+            (connect_to_tool(&mode.tools.ipc_client)?, back, mode.common)
         }
         cli::Router::ClientClient(mode) => {
-            let back = dial_runtime(&mode.runtime, &mode.common, output).await?;
-            (dial_tool(&mode.tools.ipc_client)?, back, mode.common)
+            let back = connect_to_runtime(&mode.runtime, &mode.common, output).await?;
+            (connect_to_tool(&mode.tools.ipc_client)?, back, mode.common)
         }
-        unsupported => return Err(of_mode(&unsupported)),
+        unsupported => return Err(unsupported_mode(&unsupported)),
     };
     let router = Router::new(front, back)
         .limits(Limits::default())
         .runtime_timeout(common.runtime_timeout)
-        .on_notice(teller(output));
+        .on_notice(notice_printer(output));
     let counted = router.statistics();
     let ended = router.run(stops.stopping()).await;
     output.show(&document(&counted))?;
@@ -97,7 +97,7 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
     }
 }
 
-/// All runtimes of our user, for other machines.
+/// Serves all runtimes of the current user to other machines.
 async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow::Result<u8> {
     let Some(token) = token(options.token_file.as_deref())? else {
         let hint =
@@ -110,12 +110,12 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
         |error: io::Error| anyhow::Error::new(error).context(format!("listen on {}", options.address));
     let mut public = Vec::new();
     for address in &options.public_address {
-        // Nothing listens there: it may be beyond this machine.
+        // runtap does not listen at this address, so it need not be a loopback address.
         let host = HostPort::parse(address).map_err(|error| usage(format!("--public-address: {error}")))?;
         public.extend(host.resolve(true).await.map_err(|error| usage(format!("--public-address: {error}")))?);
     }
     let offer = Offer::bind(&addresses, token).await.map_err(failed)?;
-    let offer = offer.reached_at(public).on_notice(teller(output));
+    let offer = offer.reached_at(public).on_notice(notice_printer(output));
     output.note(format_args!(
         "all .NET processes of your user are offered at runtap://{}, to whoever knows the token",
         offer.address()?
@@ -126,21 +126,21 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
     Ok(exit::OK)
 }
 
-/// What a router tells of itself.
-fn teller(output: Output) -> impl Fn(&Notice) + Send + Sync {
+/// Returns a callback that prints notices of the router.
+fn notice_printer(output: Output) -> impl Fn(&Notice) + Send + Sync {
     let warned = AtomicU32::new(0);
     move |notice| match notice.is_warning().then(|| warned.fetch_add(1, Ordering::Relaxed)) {
-        // Anybody who can connect can cause them.
-        Some(WARNINGS) => {
+        // Limited, because every client that can connect can cause warnings.
+        Some(MAX_WARNINGS) => {
             output.warning(notice);
             output.note("further warnings are shown with --verbose only");
         }
-        Some(before) if before < WARNINGS => output.warning(notice),
+        Some(before) if before < MAX_WARNINGS => output.warning(notice),
         _ => output.detail(notice),
     }
 }
 
-/// What it has carried.
+/// Creates the document with the statistics of the router.
 fn document(counted: &Statistics) -> RouterDocument {
     let mut document = RouterDocument::new();
     document.connections = counted.connections();
@@ -156,13 +156,13 @@ fn document(counted: &Statistics) -> RouterDocument {
     document
 }
 
-/// The socket that tools dial.
+/// Creates the front that listens on a socket for tools.
 fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> {
     let pid = std::process::id();
     let (gate, how) = if let Some(path) = &tools.ipc_server {
         (Acceptor::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
     } else {
-        // Microsoft's tools look for the name of a router only where that of a runtime is there, too.
+        // Microsoft's tools look for a router's socket only if a runtime's socket exists too.
         let [router, runtime] = names(pid).map(|path| bind(&path));
         (Acceptor::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
     };
@@ -170,21 +170,25 @@ fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> 
     Ok(Front::Listen(gate))
 }
 
-/// The socket on which a tool listens.
-fn dial_tool(path: &Path) -> anyhow::Result<Front> {
-    let path = socket(&path.display().to_string())?;
+/// Creates the front that connects to the socket of a tool.
+fn connect_to_tool(path: &Path) -> anyhow::Result<Front> {
+    let path = parse_socket_path(&path.display().to_string())?;
     Ok(Front::Connect(Endpoint::local(&path)))
 }
 
-/// Where the runtime dials in.
-async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Output) -> anyhow::Result<Back> {
+/// Creates the back that listens for a runtime.
+async fn listen_for_runtime(
+    runtime: &RuntimeConnects,
+    common: &ModeOptions,
+    output: Output,
+) -> anyhow::Result<Back> {
     let gate = match (&runtime.tcp_server, &runtime.diagnostic_port) {
         (Some(address), _) => {
             let addresses = resolve("--tcp-server", address, common.insecure, output).await?;
             let failed = |error: io::Error| anyhow::Error::new(error).context(format!("listen on {address}"));
             Acceptor::tcp(&addresses).await.map_err(failed)?
         }
-        (None, Some(port)) => Acceptor::Local(Box::new(bind(&socket(port)?)?)),
+        (None, Some(port)) => Acceptor::Local(Box::new(bind(&parse_socket_path(port)?)?)),
         (None, None) => {
             return Err(usage("a runtime needs a place to dial in: give --tcp-server or --diagnostic-port"));
         }
@@ -193,8 +197,12 @@ async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Out
     Ok(Back::Listen(gate))
 }
 
-/// Where the runtime listens.
-async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output) -> anyhow::Result<Back> {
+/// Creates the back that connects to a listening runtime.
+async fn connect_to_runtime(
+    runtime: &RuntimeListens,
+    common: &ModeOptions,
+    output: Output,
+) -> anyhow::Result<Back> {
     if let Some(address) = &runtime.tcp_client {
         let addresses = resolve("--tcp-client", address, common.insecure, output).await?;
         return Ok(Back::Connect(RuntimeAddress::Tcp(addresses)));
@@ -212,8 +220,8 @@ async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output)
     Ok(Back::Connect(RuntimeAddress::Local(chosen.client.endpoint().clone())))
 }
 
-/// A path, in every form that the tools take for a port.
-fn socket(port: &str) -> anyhow::Result<PathBuf> {
+/// Parses the path of a socket, in every form that is valid for `--diagnostic-port`.
+fn parse_socket_path(port: &str) -> anyhow::Result<PathBuf> {
     let given = TargetArgs { port: Some(port), ..TargetArgs::default() };
     match runtap_target::TargetSpec::parse(&given) {
         Ok(runtap_target::TargetSpec::Port(port)) => Ok(port.path),
@@ -233,7 +241,7 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
     })
 }
 
-fn of_mode(mode: &cli::Router) -> anyhow::Error {
+fn unsupported_mode(mode: &cli::Router) -> anyhow::Error {
     match mode {
         cli::Router::ServerWebsocket(_) | cli::Router::ClientWebsocket(_) => expected(
             exit::USAGE,
@@ -251,13 +259,13 @@ fn of_mode(mode: &cli::Router) -> anyhow::Error {
             "its programs dial 10.0.2.2:9000, which is this machine: runtap router server-server --tcp-server 127.0.0.1:9000"
                 .to_owned(),
         ),
-        cli::Router::Android(_) => of_device("Android"),
-        _ => of_device("iOS"),
+        cli::Router::Android(_) => unsupported_device("Android"),
+        _ => unsupported_device("iOS"),
     }
 }
 
-/// Forwarding ports is the business of the tools of a phone.
-fn of_device(device: &str) -> anyhow::Error {
+/// Creates the error for forwarding ports of a device, which requires the device's own tools.
+fn unsupported_device(device: &str) -> anyhow::Error {
     let message =
         format!("ports of devices ({device}) are not forwarded: that takes the tools of the device");
     let hint = if device.eq_ignore_ascii_case("android") {

@@ -1,11 +1,11 @@
-//! Providers that were asked for and deliver nothing, in words. Whether they should have, nobody can tell from outside:
-//! what is said is a note, never an error.
+//! Messages about providers that sent no events. runtap cannot know whether they should have sent some, so these messages
+//! are notes, never errors.
 
 use runtap_record::{Missing, Silence};
 
 use super::advice;
 
-/// What did not come.
+/// Formats a note about missing events or names.
 pub(super) fn note(silence: &Silence) -> String {
     match silence {
         Silence::Never(names) => format!(
@@ -34,7 +34,7 @@ pub(super) fn note(silence: &Silence) -> String {
     }
 }
 
-/// Why a recording is not whole.
+/// Formats why a recording is incomplete.
 pub(super) fn reason(missing: &Missing) -> String {
     match missing {
         Missing::Abandoned => "it was interrupted before the runtime had sent all method names".to_owned(),

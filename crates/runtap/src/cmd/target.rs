@@ -1,4 +1,4 @@
-//! The options that name a process, as [`runtap_target`] takes them, and one verb for each of the processes that are meant.
+//! Selects the target processes from the options with [`runtap_target`], and runs a verb on each of them.
 
 mod terminal;
 mod words;
@@ -12,25 +12,25 @@ use runtap_transport::remote::{RemoteAddress, Token, TokenError};
 
 use self::terminal::Terminal;
 use self::words::{TAKE_ALL, TAKE_ONE, no_target};
-pub(super) use self::words::{of_spec, of_target};
-use super::failure::about;
+pub(super) use self::words::{spec_error, target_error};
+use super::failure::with_pid;
 use super::fix;
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
 use crate::exit::{self, ExpectedError, expected, usage};
 use crate::output::Output;
 
-/// The variable that has the token of a router.
+/// The environment variable with a router's token.
 pub(super) const TOKEN: &str = "RUNTAP_TOKEN";
 
-/// Exit codes above this say that a signal has ended us.
-const INTERRUPTIONS: u8 = 128;
+/// Exit codes above this mean that a signal stopped runtap.
+const SIGNAL_CODE_BASE: u8 = 128;
 
-/// What the options name.
+/// Returns the target that the options specify.
 ///
 /// # Errors
-/// Code 2.
-pub(super) fn meant(target: &Target) -> anyhow::Result<TargetSpec> {
+/// The options are invalid (exit code 2).
+pub(super) fn target_spec(target: &Target) -> anyhow::Result<TargetSpec> {
     let TargetOptions { process_id, name, user, diagnostic_port, token_file } = &target.options;
     let token = token_for([diagnostic_port, &target.word], token_file.as_deref())?;
     let given = TargetArgs {
@@ -41,21 +41,21 @@ pub(super) fn meant(target: &Target) -> anyhow::Result<TargetSpec> {
         word: target.word.as_deref(),
         token: token.as_ref(),
     };
-    TargetSpec::parse(&given).map_err(of_spec)
+    TargetSpec::parse(&given).map_err(spec_error)
 }
 
-/// The token, where one of these is a process of another machine.
+/// Reads the token if one of the words is the address of a remote process.
 ///
 /// # Errors
-/// Code 2: it is none.
+/// The token is invalid or unreadable (exit code 2).
 pub(super) fn token_for(words: [&Option<String>; 2], file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     if words.into_iter().flatten().any(|word| RemoteAddress::is_meant(word)) { token(file) } else { Ok(None) }
 }
 
-/// The token of a file, else of the environment.
+/// Reads the token from a file or, without a file, from the environment. `None` if there is no token.
 ///
 /// # Errors
-/// Code 2: it is none.
+/// The token is invalid or unreadable (exit code 2).
 pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     let token = match file {
         Some(file) => Token::from_file(file),
@@ -76,35 +76,35 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     })
 }
 
-/// Finds the process that the options name.
+/// Finds the process that the options specify.
 ///
 /// # Errors
-/// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
+/// No target is specified (exit code 2), or the process does not exist or has no usable socket (exit code 3).
 #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
 pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<ResolvedTarget> {
-    let chosen = meant(target)?.resolve(&Terminal(output)).await;
+    let chosen = target_spec(target)?.resolve(&Terminal(output)).await;
     match chosen {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(of_target(error, TAKE_ONE, output).await),
+        Err(error) => Err(target_error(error, TAKE_ONE, output).await),
     }
 }
 
-/// Finds every process that the options name: with `--all` a name may stand for several of one user.
+/// Finds the processes that the options specify: several only with `--all` and a name, and of a single user.
 ///
 /// # Errors
-/// As [`choose`].
+/// The errors of [`choose`].
 pub(super) async fn choose_all(
     target: &Target,
     all: bool,
     output: Output,
 ) -> anyhow::Result<Vec<ResolvedTarget>> {
-    resolve(&meant(target)?, all, output).await
+    resolve(&target_spec(target)?, all, output).await
 }
 
-/// The same for what is known to be meant.
+/// Finds the processes of a target specification.
 ///
 /// # Errors
-/// As [`choose`].
+/// The errors of [`choose`].
 pub(super) async fn resolve(
     spec: &TargetSpec,
     all: bool,
@@ -118,27 +118,27 @@ pub(super) async fn resolve(
     };
     match chosen {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(of_target(error, TAKE_ALL, output).await),
+        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
     }
 }
 
-/// Examines the processes that the options name, and without any all of them.
+/// Examines the processes that the options specify, or all processes if the options specify none.
 ///
 /// # Errors
-/// As [`choose`], except that nothing has to answer.
+/// The errors of [`choose`], but the processes need not respond.
 pub(super) async fn examine(target: &Target, all: bool, output: Output) -> anyhow::Result<Examined> {
-    let examined = meant(target)?.examine(all, &Terminal(output)).await;
+    let examined = target_spec(target)?.examine(all, &Terminal(output)).await;
     match examined {
         Ok(examined) => Ok(examined),
-        Err(error) => Err(of_target(error, TAKE_ALL, output).await),
+        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
     }
 }
 
-/// Does the same to each of them, one after the other: where it fails, that is told, and the others have their turn. Where a name
-/// was all that was said, it says which process is meant, and whose it is. The first failure decides on the exit code.
+/// Runs an action on each process in turn. With several processes, failures are printed, and the first failure determines the
+/// exit code. For a process selected by name, its id and user are printed.
 ///
 /// # Errors
-/// Those of a single one, and an interruption, which is meant for all.
+/// The action failed on the only process, or was interrupted.
 pub(super) async fn each(
     chosen: Vec<ResolvedTarget>,
     output: Output,
@@ -151,31 +151,31 @@ pub(super) async fn each(
         if let Some((name, process)) = chosen.chosen_name() {
             output.note(format_args!("'{name}' is process {} of user {}", process.pid, process.user));
         }
-        let own = match act(chosen, output).await {
+        let code_of_process = match act(chosen, output).await {
             Err(error)
-                if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= INTERRUPTIONS =>
+                if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= SIGNAL_CODE_BASE =>
             {
                 let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
-                output.error(&about(pid, &error), hint.as_deref());
+                output.error(&with_pid(pid, &error), hint.as_deref());
                 exit::code_of(&error)
             }
             other => other?,
         };
-        if own > INTERRUPTIONS {
-            return Ok(own);
+        if code_of_process > SIGNAL_CODE_BASE {
+            return Ok(code_of_process);
         }
         if code == exit::OK {
-            code = own;
+            code = code_of_process;
         }
     }
     Ok(code)
 }
 
-/// A process that waits for a port on which nobody listens would give an empty session.
+/// Rejects processes that are suspended at startup on a port without a listener: their sessions would be empty.
 ///
 /// # Errors
-/// Code 4.
-pub(super) async fn refuse_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> anyhow::Result<()> {
+/// A process is suspended in this way (exit code 4).
+pub(super) async fn reject_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> anyhow::Result<()> {
     match unless(stops, stuck_at_startup(chosen)).await? {
         Some((pid, finding)) => Err(expected(
             exit::REFUSED,
@@ -186,11 +186,11 @@ pub(super) async fn refuse_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> an
     }
 }
 
-/// For verbs that need the target's files, or its kernel.
+/// Rejects remote processes, for verbs that need the target's files or kernel.
 ///
 /// # Errors
-/// Code 3: one of them is on another machine.
-pub(super) fn refuse_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Result<()> {
+/// A process is on another machine (exit code 3).
+pub(super) fn reject_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Result<()> {
     match chosen.iter().find(|chosen| chosen.is_remote()) {
         Some(remote) => {
             let message = format!("{} is on another machine: {why}", remote.label());
@@ -200,12 +200,12 @@ pub(super) fn refuse_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Res
     }
 }
 
-/// For verbs with words of their own: without an option that names the process, the first word does. `what` has to
-/// follow it.
+/// Separates the target from the arguments of a verb: the first word is the target unless an option selects it. `what`
+/// describes the arguments that must follow.
 ///
 /// # Errors
-/// Code 2 when no word is left, or none could name a process.
-pub(super) fn first_word<'a>(
+/// The target or the following arguments are missing (exit code 2).
+pub(super) fn split_target<'a>(
     options: &TargetOptions,
     words: &'a [String],
     what: &str,
@@ -213,7 +213,7 @@ pub(super) fn first_word<'a>(
     let (word, rest) = match words {
         _ if options.any() => (None, words),
         [word, rest @ ..] if !rest.is_empty() => (Some(word.clone()), rest),
-        // Which of the two it is can be guessed.
+        // The only word looks like an argument, so the target is missing.
         [word] if what.contains('=') && word.contains('=') || what.contains('/') && word.contains('/') => {
             return Err(no_target());
         }

@@ -1,4 +1,4 @@
-//! `runtap version`
+//! `runtap version`: prints the version.
 
 use runtap_text::document::VersionDocument;
 

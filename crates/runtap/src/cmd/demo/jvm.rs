@@ -1,4 +1,4 @@
-//! `runtap demo jvm`: a built-in program that acts as a Java program, and the collector.
+//! `runtap demo jvm`: traces a built-in program that imitates a Java program with an agent.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use crate::exit;
 use crate::output::Output;
 use crate::units::Things;
 
-/// Is that program.
-pub(super) fn be_agent(options: &DemoJvmAgent) -> anyhow::Result<u8> {
+/// Runs the built-in program that imitates a Java program with an agent.
+pub(super) fn run_agent(options: &DemoJvmAgent) -> anyhow::Result<u8> {
     let out = &mut io::stdout().lock();
     runtap_demo::jvm::serve(options.connect, dialect(options.version), options.seconds, out)?;
     Ok(exit::OK)
@@ -31,11 +31,11 @@ fn dialect(version: AgentVersion) -> Dialect {
     }
 }
 
-/// Collects what the program that acts as a Java program calls, as `jvm hq --once` does, and says what it was.
+/// Traces the built-in program like `jvm hq --once` does, and prints what it did.
 pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
-    let words = JvmHq {
+    let hq_options = JvmHq {
         listen: "127.0.0.1:0".to_owned(),
-        // On a terminal the live view stays until somebody has seen enough.
+        // On a terminal, the live view stays until the user quits it.
         once: options.plain || output.json() || crate::cmd::jvm::live_view(output).is_none(),
         plain: options.plain,
         format: options.format.clone(),
@@ -53,7 +53,7 @@ pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
         output.note(format_args!("the built-in program runs as process {}, with an agent", program.pid()));
         Ok(program)
     };
-    let (code, program) = crate::cmd::jvm::collect_from(&words, start, output)?;
+    let (code, program) = crate::cmd::jvm::collect_from(&hq_options, start, output)?;
     let truth = program.end()?;
     if output.json() {
         output.note(format_args!("what the program did, by its own account: {truth}"));
@@ -64,7 +64,7 @@ pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
     Ok(code)
 }
 
-/// What the program says that it did, in a line: its calls and exceptions. What it says is JSON.
+/// Formats the JSON summary of the built-in program, its calls and exceptions, as one line.
 fn account(truth: &str) -> String {
     let number = |truth: &serde_json::Value, name: &str| truth.get(name).and_then(serde_json::Value::as_u64);
     let numbers = serde_json::from_str::<serde_json::Value>(truth)

@@ -1,5 +1,5 @@
-//! `runtap dump`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
-//! exit code. The dump itself is [`runtap_record::dump`].
+//! `runtap dump`: turns options into a specification, and events and results into output and an exit code.
+//! [`runtap_record::dump`] writes the dump.
 
 mod summary;
 
@@ -16,7 +16,7 @@ use runtap_target::ResolvedTarget;
 use super::failure::explain;
 use super::fix;
 use super::interrupt::unless;
-use super::target::{choose_all, each, refuse_remote};
+use super::target::{choose_all, each, reject_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -29,14 +29,14 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
             "the target writes the dump itself, which can't be to our stdout: give a file or a directory with -o",
         ));
     }
-    // Before anybody is asked for anything.
+    // Open the files before any process is contacted.
     let prepared = Cell::new(Some(prepare(options, None)?));
     let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
-    refuse_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
+    reject_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
     let dump = async |chosen: ResolvedTarget, output: Output| {
-        // The first has the name that was given, each other one its process id in it.
+        // The first dump gets the given name; the names of further dumps contain the process id.
         let pid =
             chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
         let prepared = match (pid, prepared.take()) {
@@ -48,17 +48,17 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     each(all, output, dump).await
 }
 
-/// What dotnet-dump puts before and behind the date in the name of a file.
-const NAME: (&str, &str) = if cfg!(windows) { ("dump_", ".dmp") } else { ("core_", "") };
+/// The prefix and suffix around the date in the default file name, as in dotnet-dump.
+const DEFAULT_NAME: (&str, &str) = if cfg!(windows) { ("dump_", ".dmp") } else { ("core_", "") };
 
-/// Opens the files: `-o`, a name like dotnet-dump's in the folder that it names, or that name here. With a process id that
-/// is in the name.
-fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared> {
-    let base = format!("{}{}{}", NAME.0, Zoned::now().strftime("%Y%m%d_%H%M%S"), NAME.1);
-    let wanted = Destination::at(options.output.as_deref(), &base, in_the_name);
+/// Opens the output files: the file of `-o`, or a file with a default name in the directory of `-o` or the current one. A
+/// process id becomes part of the name.
+fn prepare(options: &Dump, pid_in_name: Option<u32>) -> anyhow::Result<Prepared> {
+    let base = format!("{}{}{}", DEFAULT_NAME.0, Zoned::now().strftime("%Y%m%d_%H%M%S"), DEFAULT_NAME.1);
+    let wanted = Destination::at(options.output.as_deref(), &base, pid_in_name);
     let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
-    Prepared::open(spec).map_err(explained)
+    Prepared::open(spec).map_err(explain_dump_error)
 }
 
 async fn dump(
@@ -84,25 +84,25 @@ async fn dump(
         Err(error @ Error::Interrupted) => {
             Err(expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), error.to_string(), None))
         }
-        Err(error) => Err(refused(chosen, error).await),
+        Err(error) => Err(explain_rejection(chosen, error).await),
     }
 }
 
-/// With the reason that a look at the process shows, where its runtime refuses and gives none.
-async fn refused(chosen: &ResolvedTarget, error: Error) -> anyhow::Error {
+/// Explains an error. If the runtime rejected the dump without a reason, the process is examined for one.
+async fn explain_rejection(chosen: &ResolvedTarget, error: Error) -> anyhow::Error {
     let pid = chosen.process.as_ref().map(|process| process.pid);
     let (Error::Runtime(cause @ runtap_diag::Error::Refused { .. }), Some(pid)) = (&error, pid) else {
-        return explained(error);
+        return explain_dump_error(error);
     };
     if Refusal::of(cause).is_some() || cause.is_unknown_command() {
-        return explained(error);
+        return explain_dump_error(error);
     }
     match in_a_thread(move || runtap_target::doctor::no_dumps(&System::current(), pid)).await {
         Ok(Some(finding)) => {
             let hint = format!("process {pid} {}; fix: {}", finding.detail, fix::text(&finding.fixes));
             expected(exit::REFUSED, error.to_string(), hint)
         }
-        Ok(None) | Err(_) => explained(error),
+        Ok(None) | Err(_) => explain_dump_error(error),
     }
 }
 
@@ -131,8 +131,8 @@ fn show(event: &Event<'_>, kind: &str, output: Output) {
     }
 }
 
-/// Gives an error its exit code and hint, and sizes their units.
-fn explained(error: Error) -> anyhow::Error {
+/// Adds the exit code and hint to an error, and formats its sizes with units.
+fn explain_dump_error(error: Error) -> anyhow::Error {
     let text = error.to_string();
     let failed = |text: String, hint: &str| expected(exit::FAILED, text, hint.to_owned());
     match error {
@@ -166,7 +166,7 @@ fn explained(error: Error) -> anyhow::Error {
             };
             expected(exit::REFUSED, text, hint.to_owned())
         }
-        // Their codes are known as they are.
+        // Converted as they are: `exit::code_of` recognizes these types.
         Error::Output(error) => error.into(),
         Error::Io(error) => error.into(),
         error => error.into(),

@@ -1,17 +1,17 @@
-//! What became of a dump.
+//! The summary of a written dump.
 
 use runtap_record::dump::Dump;
 use runtap_text::document::DumpDocument;
 
-use super::explained;
+use super::explain_dump_error;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-/// Prints what there is, and gives the exit code: the file is there in any case.
+/// Prints the summary of a written dump and returns the exit code. The file is kept even if it is unusable.
 pub(super) fn conclude(kind: &'static str, mut dump: Dump, output: Output) -> anyhow::Result<u8> {
     let (report, no_report) = match std::mem::replace(&mut dump.crash_report, Ok(None)) {
         Ok(report) => (report, None),
-        Err(error) => (None, Some(explained(error))),
+        Err(error) => (None, Some(explain_dump_error(error))),
     };
     let flaw = dump.flaw();
     let (ours, theirs) = (dump.path.to_string_lossy(), dump.target_path.to_string_lossy());

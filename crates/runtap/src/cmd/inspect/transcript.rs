@@ -1,4 +1,4 @@
-//! The messages of a transcript, decoded.
+//! Prints the decoded messages of a transcript.
 
 use std::io::BufRead;
 

@@ -1,4 +1,4 @@
-//! `runtap ps`: who runs, as one table. `watch` goes on and tells the changes.
+//! `runtap ps`: lists processes in a table. `watch` also prints changes.
 
 mod remote;
 mod watch;
@@ -10,13 +10,13 @@ use runtap_text::{ProcessRow, TextOptions};
 use runtap_transport::remote::RemoteAddress;
 
 use crate::cli::Ps;
-use crate::cmd::target::of_spec;
+use crate::cmd::target::spec_error;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
 const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n";
 
-/// A process as it is shown.
+/// Converts a process to a row of the table.
 fn row(seen: &ProcessStatus) -> ProcessRow {
     ProcessRow {
         pid: seen.pid,
@@ -39,16 +39,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return remote::run(options, output).await;
     }
     if let Some(address) = options.name.as_deref().filter(|name| RemoteAddress::is_other(name)) {
-        return Err(of_spec(SpecError::OtherAddress(address.to_owned())));
+        return Err(spec_error(SpecError::OtherAddress(address.to_owned())));
     }
     if options.watch {
         return watch::run(options, output).await;
     }
     let Listing { processes, of_others: others } = Listing::now(options.all_users);
     let mut seen = ProcessStatus::all(processes).await;
-    seen.retain(|seen| is_meant(options, seen));
+    seen.retain(|seen| is_selected(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
-        let hint = if others > 0 { of_others(others) } else { "'runtap ps' lists all".to_owned() };
+        let hint = if others > 0 { other_users_note(others) } else { "'runtap ps' lists all".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
     let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
@@ -62,7 +62,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         output.print(&processes[..], &text_options(options, output))?;
     }
     if others > 0 {
-        output.note(of_others(others));
+        output.note(other_users_note(others));
     }
     if let Some(blind_spot) = System::current().blind_spot() {
         output.note(blind_spot);
@@ -70,16 +70,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-fn is_meant(options: &Ps, seen: &ProcessStatus) -> bool {
+fn is_selected(options: &Ps, seen: &ProcessStatus) -> bool {
     options.name.as_ref().is_none_or(|wanted| seen.has_name(wanted))
 }
 
-/// How wide lines may be.
+/// Returns the text options with the width of the table.
 fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
     TextOptions { width: output.columns().filter(|_| !options.wide), ..output.options() }
 }
 
-/// What is not shown.
-fn of_others(count: usize) -> String {
+/// Formats the number of processes of other users that are not shown.
+fn other_users_note(count: usize) -> String {
     format!("{count} of other users: --all-users, or as root")
 }

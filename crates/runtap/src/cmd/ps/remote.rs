@@ -1,4 +1,4 @@
-//! `runtap ps runtap://HOST:PORT`: what the router of another machine offers.
+//! `runtap ps runtap://HOST:PORT`: lists the processes that a router offers.
 
 use runtap_target::{ProcessStatus, TargetSpec};
 use runtap_text::ProcessRow;
@@ -6,7 +6,7 @@ use runtap_text::document::ProcessesDocument;
 
 use super::{row, text_options};
 use crate::cli::{Ps, Target, TargetOptions};
-use crate::cmd::target::{meant, of_target};
+use crate::cmd::target::{target_error, target_spec};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
@@ -17,13 +17,14 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         ));
     }
     let target_options = TargetOptions { token_file: options.token_file.clone(), ..TargetOptions::default() };
-    let TargetSpec::Remote(remote) = meant(&Target { word: options.name.clone(), options: target_options })?
+    let TargetSpec::Remote(remote) =
+        target_spec(&Target { word: options.name.clone(), options: target_options })?
     else {
         return Err(usage("this is no address of a router"));
     };
     let listed = match remote.selected().await {
         Ok(listed) => listed,
-        Err(error) => return Err(of_target(error, "choose one", output).await),
+        Err(error) => return Err(target_error(error, "choose one", output).await),
     };
     if listed.is_empty() {
         let hint =

@@ -1,7 +1,7 @@
-//! `ps --watch`: who starts, ends and changes, until it is told to stop.
+//! `ps --watch`: shows processes that start, exit or change, until interrupted.
 //!
-//! On a terminal the table is shown anew; in a pipe, and as JSON Lines, only what changed is told: first everybody who
-//! runs already.
+//! On a terminal, the table is redrawn. Otherwise each change is one line of text or JSON, starting with the processes
+//! that already run.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use runtap_target::{Change, Listing, ProcessStatus, Watch};
 use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{NOTHING, is_meant, of_others, row, text_options};
+use super::{NOTHING, is_selected, other_users_note, row, text_options};
 use crate::cli::Ps;
 use crate::output::Output;
 
-/// How often it looks.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which processes are listed.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let mut tick = interval(LOOK);
+    let mut tick = interval(REFRESH_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut watch = Watch::default();
     let (mut first, all_users) = (true, options.all_users);
@@ -29,17 +29,17 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             _ = tick.tick() => {}
             () = stops.stopping() => break,
         }
-        let looking = async {
+        let query = async {
             let listing = in_a_thread(move || Listing::now(all_users)).await?;
             anyhow::Ok((ProcessStatus::all(watch.to_query(&listing.processes)).await, listing))
         };
-        // How long it takes to look is for the processes to choose.
-        let (mut told, Listing { processes, of_others: others }) = tokio::select! {
-            looked = looking => looked?,
+        // Processes can delay their answers, so the query must be interruptible.
+        let (mut statuses, Listing { processes, of_others: others }) = tokio::select! {
+            result = query => result?,
             () = stops.stopping() => break,
         };
-        told.retain(|seen| is_meant(options, seen));
-        let changes = watch.update(&processes, told);
+        statuses.retain(|seen| is_selected(options, seen));
+        let changes = watch.update(&processes, statuses);
         if changes.is_empty() && !first {
             continue;
         }
@@ -48,16 +48,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
                 output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
             }
             if others > 0 {
-                output.note(of_others(others));
+                output.note(other_users_note(others));
             }
         }
         first = false;
-        tell(&watch, &changes, text_options(options, output), output)?;
+        show_changes(&watch, &changes, text_options(options, output), output)?;
     }
     Ok(crate::exit::OK)
 }
 
-fn tell(
+fn show_changes(
     watch: &Watch,
     changes: &[(Change, ProcessStatus)],
     options: TextOptions<'_>,

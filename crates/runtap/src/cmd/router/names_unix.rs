@@ -1,11 +1,11 @@
-//! What a router's sockets are called.
+//! The names of a router's sockets.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
 use runtap_transport::naming::{SocketKind, SocketName};
 
-/// A router's name, and a runtime's, for a process.
+/// Returns the paths of a router's socket and of a runtime's socket for a process.
 pub(super) fn names(pid: u32) -> [PathBuf; 2] {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let router = SocketName { pid, key: since, kind: SocketKind::Router };

@@ -1,4 +1,4 @@
-//! `runtap tail`: the events of a running program as lines, while they happen.
+//! `runtap tail`: prints the events of running programs as lines, as they happen.
 
 use std::io::{self, IsTerminal};
 
@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use super::advice;
 use super::asked;
 use super::events::{choice, warn_of_unmet};
-use super::failure::{about, of_recording};
+use super::failure::{recording_error, with_pid};
 use super::interrupt::unless;
 use super::silence;
-use super::target::{choose_all, refuse_stuck};
+use super::target::{choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::{Output, stdout_in_turns};
+use crate::output::{Output, shared_stdout};
 use crate::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
@@ -32,23 +32,23 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, output)).await?;
-    // Its session would end with the runtime's silence, and say that the connection was lost.
-    refuse_stuck(&chosen, &stops).await?;
+    // The session of a stuck process would fail with a misleading error about a lost connection.
+    reject_stuck(&chosen, &stops).await?;
     let several = chosen.len() > 1;
-    let mut end = End { several, code: exit::OK };
+    let mut result = TailResult { several, code: exit::OK };
     let mut taps = Vec::with_capacity(chosen.len());
     for (pid, tap) in tap_all(chosen, &session_config(options, &request), &stops).await {
         match tap {
             Ok(tap) => taps.extend(tap.map(|tap| (pid, tap))),
-            // The one process refused. One of several that does so is named, and the others have their turn.
-            Err(error) => end.failed(pid, of_recording(error), output)?,
+            // A single process fails the run; one of several is reported, and the others continue.
+            Err(error) => result.add_failure(pid, recording_error(error), output)?,
         }
     }
     if taps.is_empty() {
         return Ok(if stops.is_stopping() {
             stops.exit_code().unwrap_or(exit::INTERRUPTED)
         } else {
-            end.code
+            result.code
         });
     }
     let terminal = io::stdout().is_terminal();
@@ -59,16 +59,16 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let mut waiting = JoinSet::new();
     for (number, (pid, tap)) in taps.into_iter().enumerate() {
         let mut lines =
-            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, stdout_in_turns());
+            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, shared_stdout());
         if several {
             lines.name_the_process();
-            // A table has one head, in front of all rows.
+            // The table has one heading before all rows.
             if number == 0 { lines.flush()? } else { lines.without_head() }
         }
         let (stops, duration) = (stops.clone(), options.duration);
         waiting.spawn(async move {
             let drained = tap.drain(duration, &stops, move |chunks| write_live(chunks, lines)).await;
-            // There is one reader for all.
+            // If stdout fails for one process, it fails for all: stop them.
             if !matches!(&drained, Ok(Some(drained)) if drained.made.write_error.is_none()) {
                 stops.stop();
             }
@@ -82,16 +82,16 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         };
         let silence = printed.received.silence(&request.providers, after, overtaken);
         let notes: Vec<_> = silence.iter().chain(printed.received.errors()).map(silence::note).collect();
-        // Providers that sent nothing are told with the other silence.
+        // Providers without events are reported by `silence`.
         if printed.matched.events > 0 {
-            warn_of_unmet(&printed.matched, options.filter.is_some(), &end.subject(pid), output);
+            warn_of_unmet(&printed.matched, options.filter.is_some(), &result.subject(pid), output);
         }
-        end.judge(pid, printed, output)?;
+        result.add_end(pid, printed, output)?;
         for note in notes {
-            output.note(format_args!("{}{note}", end.subject(pid)));
+            output.note(format_args!("{}{note}", result.subject(pid)));
         }
     }
-    Ok(end.code)
+    Ok(result.code)
 }
 
 fn session_config(options: &Tail, request: &Request) -> SessionConfig {
@@ -99,49 +99,49 @@ fn session_config(options: &Tail, request: &Request) -> SessionConfig {
         SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
     config.buffer_mb = options.buffersize;
     config.rundown_keyword = 0;
-    // Nothing here shows a stack.
+    // Stacks are never shown.
     config.stackwalk = false;
     config
 }
 
 fn resolve(options: &Tail) -> anyhow::Result<Request> {
-    if options.asked.is_empty() {
+    if options.events.is_empty() {
         return Err(usage(
             "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
         ));
     }
-    Request::resolve(&options.asked.selection()).map_err(|error| usage(asked::mistake(&error)))
+    Request::resolve(&options.events.selection()).map_err(|error| usage(asked::request_error(&error)))
 }
 
-/// How all of it ends.
-struct End {
+/// Collects the result of all processes.
+struct TailResult {
     several: bool,
-    /// That of the first process with one.
+    /// The exit code: that of the first process that failed.
     code: u8,
 }
 
-impl End {
-    /// `process 42: ` where there are several.
+impl TailResult {
+    /// Returns the prefix `process 42: ` if there are several processes, otherwise an empty string.
     fn subject(&self, pid: Option<u32>) -> String {
         pid.filter(|_| self.several).map_or_else(String::new, |pid| format!("process {pid}: "))
     }
 
-    fn add(&mut self, code: u8) {
+    fn add_code(&mut self, code: u8) {
         if self.code == exit::OK {
             self.code = code;
         }
     }
 
-    fn failed(&mut self, pid: Option<u32>, error: anyhow::Error, output: Output) -> anyhow::Result<()> {
+    fn add_failure(&mut self, pid: Option<u32>, error: anyhow::Error, output: Output) -> anyhow::Result<()> {
         if !self.several {
             return Err(error);
         }
-        self.add(exit::code_of(&error));
-        output.error(&about(pid, &error), exit::hint_of(&error).as_deref());
+        self.add_code(exit::code_of(&error));
+        output.error(&with_pid(pid, &error), exit::hint_of(&error).as_deref());
         Ok(())
     }
 
-    fn judge(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
+    fn add_end(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
         let subject = self.subject(pid);
         if let Some(error) = printed.write_error {
             return Err(error.into());
@@ -155,12 +155,12 @@ impl End {
         }
         if let Some(error) = printed.read_error {
             output.warning(format_args!("{subject}the connection broke: {error}"));
-            self.add(exit::PARTIAL);
+            self.add_code(exit::PARTIAL);
         } else if !printed.is_whole {
             output.warning(format_args!(
                 "{subject}the process ended, or closed the connection, before the stream was complete"
             ));
-            self.add(exit::PARTIAL);
+            self.add_code(exit::PARTIAL);
         }
         Ok(())
     }

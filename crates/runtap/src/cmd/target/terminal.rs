@@ -1,13 +1,13 @@
-//! Whoever chooses a target, on a terminal: what is remarked, and the list to pick from.
+//! The dialogue with the user about the choice of a target: remarks, and a list to pick from.
 
 use std::io::{self, BufRead, IsTerminal};
 
 use runtap_os::{in_a_thread, shell};
 use runtap_target::{Dialogue, Question, Remark, local_name};
 
-use super::words::{slip, told};
-use crate::cmd::named_port::tell_listening;
-use crate::cmd::trace::described;
+use super::words::{invalid_choice, limited_list};
+use crate::cmd::named_port::note_listening;
+use crate::cmd::trace::describe_peer;
 use crate::output::Output;
 
 pub(super) struct Terminal(pub(super) Output);
@@ -24,16 +24,16 @@ impl Dialogue for Terminal {
                 shell::path(path)
             )),
             Remark::SkippedOtherUsers { name, processes } => {
-                let told = told(processes, |it| format!("{} (user {})", it.pid, it.user), "");
+                let list = limited_list(processes, |it| format!("{} (user {})", it.pid, it.user), "");
                 output.note(format_args!(
                     "processes of other users that are called '{name}' are left out: {}; --user takes those of one",
-                    told.join(", ")
+                    list.join(", ")
                 ));
             }
-            Remark::Listening(port) => tell_listening(port, output),
+            Remark::Listening(port) => note_listening(port, output),
             Remark::RejectedPeer(peer) => output.warning(format_args!(
                 "{} has dialled in and was disconnected: only a program of your own or of root is taken here; still waiting",
-                described(peer)
+                describe_peer(peer)
             )),
             Remark::NotInspected(processes) => output.warning(format_args!(
                 "whether {processes} processes are .NET is not known: they, or others of their users, have more memory \
@@ -49,7 +49,7 @@ impl Dialogue for Terminal {
     async fn ask(&self, Question { processes, invalid_answer: before }: Question<'_>) -> io::Result<String> {
         let (output, of) = (self.0, processes.len());
         match before {
-            Some(answer) => output.ask(slip(answer, of)),
+            Some(answer) => output.ask(invalid_choice(answer, of)),
             None => {
                 for (i, process) in processes.iter().enumerate() {
                     let (n, pid, user, name) = (i + 1, process.pid, &process.user, local_name(process));

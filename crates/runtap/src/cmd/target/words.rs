@@ -1,4 +1,4 @@
-//! Why there is no target, for people: message, list, next step and exit code.
+//! Errors of the choice of a target: message, list, next step and exit code.
 
 use runtap_discover::Fix;
 use runtap_os::is_root;
@@ -10,17 +10,17 @@ use crate::cmd::fix;
 use crate::exit::{self, expected, usage, with_list};
 use crate::output::Output;
 
-/// Processes that are told of: anybody can start as many as he likes.
-const TOLD: usize = 20;
+/// The maximum number of processes in a list, because users can start any number of them.
+const MAX_LISTED: usize = 20;
 
-/// What to do where a name stands for several.
+/// The next step if a name matches several processes.
 #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
 pub(super) const TAKE_ONE: &str = "choose one with -p";
-/// The same for a verb that takes several.
+/// The next step if a name matches several processes, for verbs with `--all`.
 pub(super) const TAKE_ALL: &str = "choose one with -p, or take them all with --all";
 
-/// What can't be meant.
-pub(in crate::cmd) fn of_spec(error: SpecError) -> anyhow::Error {
+/// Creates the error for an invalid target specification.
+pub(in crate::cmd) fn spec_error(error: SpecError) -> anyhow::Error {
     let hint = "write a path, uds:PATH or file://PATH, with ',connect' or ',listen' behind it";
     let wrong = |port, what: &str| {
         expected(exit::USAGE, format!("--diagnostic-port '{port}': {what}"), hint.to_owned())
@@ -46,8 +46,8 @@ pub(in crate::cmd) fn of_spec(error: SpecError) -> anyhow::Error {
     }
 }
 
-/// Why there is no target. `several`: what to do where a name stands for several.
-pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Output) -> anyhow::Error {
+/// Creates the error for a target that cannot be resolved. `several` is the next step if a name matches several processes.
+pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Output) -> anyhow::Error {
     let no_target = |message: String, hint: &str| expected(exit::NO_TARGET, message, hint.to_owned());
     let message = error.to_string();
     match error {
@@ -55,7 +55,7 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
             for step in &error.looked_at {
                 output.detail(format_args!("looked at {step}"));
             }
-            expected(exit::NO_TARGET, message, fix::text_after_a_look(&[error.reason.fix()]).await)
+            expected(exit::NO_TARGET, message, fix::text_after_checking_jvm(&[error.reason.fix()]).await)
         }
         Error::NoSocket(_) => expected(exit::NO_TARGET, message, None),
         Error::Stopped { pid, finding } => not_reached(pid, &finding),
@@ -100,10 +100,10 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
         }
         Error::NotSpecified => self::no_target(),
         Error::NotOffered { .. } => no_target(message, "'runtap ps runtap://HOST:PORT' lists what it offers"),
-        Error::Remote { source, .. } => expected(exit::NO_TARGET, message, of_remote(&source)),
+        Error::Remote { source, .. } => expected(exit::NO_TARGET, message, remote_hint(&source)),
         Error::OnAnotherMachine(_) => no_target(message, "run this command on that machine"),
         Error::NoneRunning => no_target(message, "'runtap demo' has one built in"),
-        Error::NotInList { answer, of } => usage(slip(&answer, of)),
+        Error::NotInList { answer, of } => usage(invalid_choice(&answer, of)),
         Error::Runtime(error) => explain(error),
         Error::Port(error) => error.into(),
         Error::Io(error) => error.into(),
@@ -111,18 +111,18 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
     }
 }
 
-/// Java programs are called so, and nothing else is.
+/// Creates the error for a name that only Java programs have.
 async fn java_programs(name: &str, java: &[MatchingProcess]) -> anyhow::Error {
     let hint = match java {
-        [MatchingProcess { pid, .. }] => fix::text_after_a_look(&[Fix::TraceJvm { pid: *pid }]).await,
+        [MatchingProcess { pid, .. }] => fix::text_after_checking_jvm(&[Fix::TraceJvm { pid: *pid }]).await,
         _ => "trace one of them as a Java program: runtap jvm attach PID".to_owned(),
     };
     let message = format!("no .NET process is called '{name}'; Java programs of that name:");
     with_list(exit::NO_TARGET, message, rows(java), hint)
 }
 
-/// What to do about a router that does not do what it was asked for.
-fn of_remote(error: &RemoteError) -> Option<String> {
+/// Returns the next step after an error of a remote router, or `None` if unknown.
+fn remote_hint(error: &RemoteError) -> Option<String> {
     let hint = match error {
         RemoteError::Handshake(
             HandshakeError::Refused(Refusal::Unauthenticated) | HandshakeError::Unproven,
@@ -150,12 +150,12 @@ pub(super) fn no_target() -> anyhow::Error {
     expected(exit::USAGE, "no target given", hint.to_owned())
 }
 
-/// An answer that picks nothing of the list.
-pub(super) fn slip(answer: &str, of: usize) -> String {
+/// Formats the message for an answer that selects no item of the list.
+pub(super) fn invalid_choice(answer: &str, of: usize) -> String {
     format!("'{answer}' is not a number from 1 to {of}, or a process id of the list")
 }
 
-/// Who may be called so all the same.
+/// Formats the processes that may have the name but did not respond.
 fn but(silent: &[u32]) -> String {
     if silent.is_empty() {
         return String::new();
@@ -168,11 +168,11 @@ fn rows(processes: &[MatchingProcess]) -> Vec<String> {
     let row = |MatchingProcess { pid, user, command_line }: &MatchingProcess| {
         format!("{pid:>8}  {user:<10}  {command_line}")
     };
-    told(processes, row, "          ")
+    limited_list(processes, row, "          ")
 }
 
-/// The first of them, and how many more there are, with a lead before that.
-pub(super) fn told<T>(all: &[T], one: impl Fn(&T) -> String, lead: &str) -> Vec<String> {
-    let more = all.len().checked_sub(TOLD).filter(|more| *more > 0);
-    all.iter().take(TOLD).map(one).chain(more.map(|more| format!("{lead}and {more} more"))).collect()
+/// Formats the first items and the number of the others; `lead` precedes that number.
+pub(super) fn limited_list<T>(all: &[T], one: impl Fn(&T) -> String, lead: &str) -> Vec<String> {
+    let more = all.len().checked_sub(MAX_LISTED).filter(|more| *more > 0);
+    all.iter().take(MAX_LISTED).map(one).chain(more.map(|more| format!("{lead}and {more} more"))).collect()
 }

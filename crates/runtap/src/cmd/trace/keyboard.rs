@@ -1,4 +1,4 @@
-//! The Enter key as a way to ask for the end, for who has the terminal for himself.
+//! Stops a recording when the user presses Enter, if runtap is in the foreground of the terminal.
 
 use std::io::{self, BufRead};
 use std::thread;
@@ -9,31 +9,31 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
-/// How often it is looked whether we are in front again.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which runtap checks whether it is in the foreground again.
+const FOREGROUND_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Asks for the end when a line comes on standard input, on a thread that ends with the program.
+/// Starts a thread that stops the recording when a line is read from stdin.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// The thread cannot be started.
 pub(super) fn stop_on_enter(stops: &Stops) -> io::Result<()> {
     let stops = stops.clone();
     thread::Builder::new().name("keyboard".into()).spawn(move || {
-        if is_typed().unwrap_or(false) {
+        if wait_for_line().unwrap_or(false) {
             stops.stop();
         }
     })?;
     Ok(())
 }
 
-/// Waits for a line. What is typed while we are in the background is meant for somebody else, and reading it would stop us.
-fn is_typed() -> io::Result<bool> {
+/// Waits for a line. In the background, input belongs to another program, and reading it would stop runtap with SIGTTIN.
+fn wait_for_line() -> io::Result<bool> {
     let keyboard = io::stdin();
     loop {
         poll(&mut [PollFd::new(&keyboard, PollFlags::IN)], None)?;
-        // A terminal that does not control us stops nobody, and does not tell who is in front.
+        // If stdin is not the controlling terminal, the call fails, and reading cannot stop runtap.
         if tcgetpgrp(&keyboard).is_ok_and(|front| front != getpgrp()) {
-            thread::sleep(LOOK);
+            thread::sleep(FOREGROUND_POLL_INTERVAL);
             continue;
         }
         return Ok(keyboard.lock().read_line(&mut String::new())? > 0);

@@ -1,14 +1,14 @@
-//! The Enter key as a way to ask for the end, in a console.
+//! Stops a recording when the user presses Enter in the console.
 
 use std::io::{self, BufRead};
 use std::thread;
 
 use runtap_record::Stops;
 
-/// Asks for the end when a line comes on standard input, on a thread that ends with the program.
+/// Starts a thread that stops the recording when a line is read from stdin.
 ///
 /// # Errors
-/// There is no thread to be had.
+/// The thread cannot be started.
 pub(super) fn stop_on_enter(stops: &Stops) -> io::Result<()> {
     let stops = stops.clone();
     thread::Builder::new().name("keyboard".into()).spawn(move || {

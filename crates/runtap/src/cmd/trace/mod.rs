@@ -1,5 +1,5 @@
-//! `runtap trace`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
-//! exit code. The recording itself is [`runtap_record`].
+//! `runtap trace`: turns options into a specification, and events and results into output and an exit code.
+//! [`runtap_record`] makes the recording.
 
 #[cfg_attr(windows, path = "keyboard_windows.rs")]
 mod keyboard;
@@ -23,14 +23,14 @@ use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Targe
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use self::keyboard::stop_on_enter;
-use self::show::Show;
-pub(super) use self::show::{described, guard, of_guard};
+use self::show::EventPrinter;
+pub(super) use self::show::{describe_peer, guard_arguments, show_guard_event};
 pub(super) use self::signal::signal_of;
 use super::asked;
-use super::failure::of_recording;
+use super::failure::recording_error;
 use super::interrupt::unless;
-use super::named_port::tell_listening;
-use super::target::{meant, refuse_stuck, resolve};
+use super::named_port::note_listening;
+use super::target::{reject_stuck, resolve, target_spec};
 use crate::cli::Trace;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -40,7 +40,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     spec::check(&options, &formats)?;
     let request = spec::request(&options)?;
     if !options.user_events.user_events.is_empty() {
-        tell(&request, output);
+        print_request(&request, output);
         return user_events::run(&options, &request, output).await;
     }
     let mut spec = spec::specification(&options.recording, &formats, &request)?;
@@ -55,13 +55,13 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     {
         output.warning(asked::unreachable(event, &unreachable));
     }
-    tell(&request, output);
+    print_request(&request, output);
     if !options.command.is_empty() {
         return launch(spec, &options, output).await;
     }
     let recorder = Recorder::open(spec, false, output).await?;
-    let target = match meant(&options.target)? {
-        TargetSpec::Port(port) => return recorder.at_port(port).await,
+    let target = match target_spec(&options.target)? {
+        TargetSpec::Port(port) => return recorder.record_at_port(port).await,
         target => target,
     };
     let chosen = unless(&recorder.stops, resolve(&target, options.several.all, output)).await?;
@@ -69,12 +69,12 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         spec::check_several(&options)?;
     }
     if options.recording.resume_runtime {
-        refuse_stuck(&chosen, &recorder.stops).await?;
+        reject_stuck(&chosen, &recorder.stops).await?;
     }
-    recorder.running(chosen).await
+    recorder.record_running(chosen).await
 }
 
-fn tell(request: &Request, output: Output) {
+fn print_request(request: &Request, output: Output) {
     for note in &request.notes {
         output.note(asked::note(note));
     }
@@ -89,67 +89,68 @@ fn tell(request: &Request, output: Output) {
     }
 }
 
-/// Records chosen processes; for `demo`.
+/// Records running processes. Used by `demo`.
 pub(super) async fn record(
     chosen: Vec<ResolvedTarget>,
     spec: Specification,
     output: Output,
 ) -> anyhow::Result<u8> {
-    Recorder::open(spec, false, output).await?.running(chosen).await
+    Recorder::open(spec, false, output).await?.record_running(chosen).await
 }
 
-/// A specification whose outputs are open, with somebody who looks on.
+/// A recording whose outputs are open, with its stop requests and output.
 struct Recorder {
     prepared: Prepared,
     stops: Stops,
-    hears_enter: bool,
+    stops_on_enter: bool,
     output: Output,
 }
 
 impl Recorder {
     async fn open(spec: Specification, launches: bool, output: Output) -> anyhow::Result<Self> {
-        // As dotnet-trace has it; not with a launched command, which has the keyboard for itself.
-        let hears_enter = !launches && output.progress() && io::stdin().is_terminal();
-        let (show, stops) = (Show::new(&spec, hears_enter, output), Stops::listen()?);
+        // Like dotnet-trace, except that a launched command keeps the keyboard for itself.
+        let stops_on_enter = !launches && output.progress() && io::stdin().is_terminal();
+        let (show, stops) = (EventPrinter::new(&spec, stops_on_enter, output), Stops::listen()?);
         let reporter = Reporter::new(move |event| show.event(event));
-        let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(of_recording)?;
+        let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(recording_error)?;
         let interrupted = || expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), "interrupted", None);
-        Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, hears_enter, output })
+        Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, stops_on_enter, output })
     }
 
-    async fn at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
+    async fn record_at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
         match role {
             Role::Listen => self.listen(Port::bind(path)?).await,
-            Role::Connect => self.running(vec![ResolvedTarget::at_port(&path)]).await,
-            // As dotnet-trace has it, unless somebody listens there.
+            Role::Connect => self.record_running(vec![ResolvedTarget::at_port(&path)]).await,
+            // Listen like dotnet-trace, or connect if the port already has a listener.
             Role::Either => match Port::bind(&path) {
                 Ok(port) => self.listen(port).await,
-                Err(_in_use) => self.running(vec![ResolvedTarget::at_port(&path)]).await,
+                Err(_in_use) => self.record_running(vec![ResolvedTarget::at_port(&path)]).await,
             },
         }
     }
 
-    /// Waits for runtimes that dial in on a port of the user's.
+    /// Records runtimes that connect to a port named by the user.
     async fn listen(self, port: Port) -> anyhow::Result<u8> {
-        tell_listening(&port, self.output);
+        note_listening(&port, self.output);
         self.record(Target::Port(port)).await
     }
 
-    async fn running(self, chosen: Vec<ResolvedTarget>) -> anyhow::Result<u8> {
+    async fn record_running(self, chosen: Vec<ResolvedTarget>) -> anyhow::Result<u8> {
         self.record(Target::Running(chosen)).await
     }
 
     async fn record(self, target: Target) -> anyhow::Result<u8> {
-        if self.hears_enter {
+        if self.stops_on_enter {
             stop_on_enter(&self.stops)?;
         }
         let Self { prepared, stops, output, .. } = self;
         let conclude = |outcome| summary::conclude(outcome, &stops, output);
-        prepared.record(target, conclude).await.map_err(of_recording)?.0
+        prepared.record(target, conclude).await.map_err(recording_error)?.0
     }
 }
 
-/// Starts a command and records it from its first event on. The exit code is the command's, unless it has none to say.
+/// Starts a command and records it from its first event on. Returns the command's exit code unless that is 0 and the recording
+/// is incomplete or interrupted.
 async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow::Result<u8> {
     let to_stdout = options.recording.output.as_deref() == Some(Path::new("-"));
     let io = match (options.show_child_io, to_stdout || output.json()) {
@@ -165,7 +166,7 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
     })?;
     let conclude = |outcome| summary::conclude(outcome, &stops, output);
     let recorded = prepared.record(Target::Command(command), conclude).await;
-    let (code, status) = recorded.map_err(of_recording).map_err(ours)?;
+    let (code, status) = recorded.map_err(recording_error).map_err(ours)?;
     let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?);
     match code {
         Err(error) if exit::is_broken_pipe(&error) => Ok(theirs),
@@ -182,20 +183,20 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
     }
 }
 
-/// A failure of ours where the exit code is otherwise the command's. What it says stays.
+/// Gives an error the exit code of runtap's own failures, for verbs that otherwise return the code of a command.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn ours(error: anyhow::Error) -> anyhow::Error {
     let hint = exit::hint_of(&error);
     expected(exit::OURS, format!("{error:#}"), hint)
 }
 
-/// The exit code that is passed on: the command's own, 128 + n for a signal.
+/// Returns the exit code of a command, or 128 + n if signal n terminated it.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// `runtap guard-port`: lets everybody go on who dials in, until nobody is left who could.
+/// `runtap guard-port`: resumes every runtime that connects to a port, until no process that inherited the port is left.
 #[cfg(unix)]
 pub(super) async fn guard_port(path: std::ffi::OsString, users: Vec<u32>) -> anyhow::Result<u8> {
     let path = Path::new(&path);

@@ -1,4 +1,4 @@
-//! `runtap trace --user-events`, where the kernel has no such tracepoints.
+//! `runtap trace --user-events` on systems other than Linux, where these tracepoints do not exist.
 
 use runtap_record::providers::Request;
 

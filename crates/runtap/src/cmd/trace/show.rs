@@ -1,4 +1,4 @@
-//! What happens during a recording, for people.
+//! Prints the events of a recording in progress.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,20 +15,20 @@ use crate::cmd::recording;
 use crate::output::Output;
 use crate::units::{Bytes, Clock, Lost, Span, Things};
 
-/// How to tell what happens.
-pub(super) struct Show {
-    /// Every process of a tree is recorded.
+/// Prints the events of a recording.
+pub(super) struct EventPrinter {
+    /// Whether child processes are recorded too.
     children: bool,
     duration: Option<Duration>,
     providers: Vec<String>,
-    hears_enter: bool,
+    stops_on_enter: bool,
     output: Output,
 }
 
-impl Show {
-    pub(super) fn new(spec: &Specification, hears_enter: bool, output: Output) -> Self {
+impl EventPrinter {
+    pub(super) fn new(spec: &Specification, stops_on_enter: bool, output: Output) -> Self {
         let providers = spec.asked.iter().map(|asked| asked.provider.name.clone()).collect();
-        Self { children: spec.children, duration: spec.duration, providers, hears_enter, output }
+        Self { children: spec.children, duration: spec.duration, providers, stops_on_enter, output }
     }
 
     pub(super) fn event(&self, event: Event) {
@@ -49,7 +49,7 @@ impl Show {
             Event::NotResumed { process, error } => output.warning(format_args!(
                 "{process} could not be resumed, in case it is suspended: {error}"
             )),
-            // .NET 5 does not know the command. Its children dial in, and are let go then.
+            // .NET 5 does not support the command. Its child processes connect and are resumed then.
             Event::NotRestored { name, error } => {
                 output.detail(format_args!("{name} could not be put back: {error}"));
             }
@@ -82,11 +82,11 @@ impl Show {
             Event::Kept(path) => {
                 output.warning(format_args!("the recording was kept in {}", path.display()));
             }
-            event @ (Event::GuardLeft { .. } | Event::NoGuard { .. }) => of_guard(event, output),
+            event @ (Event::GuardLeft { .. } | Event::NoGuard { .. }) => show_guard_event(event, output),
         }
     }
 
-    /// Says to whoever looks on what is being recorded, into what, and what ends it.
+    /// Prints what is being recorded, the output files, and how to stop the recording.
     fn started(&self, name: &str, pid: u64, files: &[Option<PathBuf>]) {
         if !self.output.progress() || self.children {
             return;
@@ -95,7 +95,7 @@ impl Show {
             file.as_ref().map_or_else(|| "stdout".to_owned(), |path| path.display().to_string())
         };
         let files: Vec<String> = files.iter().map(shown).collect();
-        let ends = match (self.duration, self.hears_enter) {
+        let ends = match (self.duration, self.stops_on_enter) {
             (Some(duration), true) => format!("{}, Enter or Ctrl-C", Span(duration)),
             (Some(duration), false) => format!("{} or Ctrl-C", Span(duration)),
             (None, true) => "Enter or Ctrl-C".to_owned(),
@@ -113,7 +113,7 @@ impl Show {
         let rate =
             u64::try_from(u128::from(bytes) * 1_000_000 / elapsed.as_micros().max(1)).unwrap_or(u64::MAX);
         let what = if self.children {
-            // Their events are counted when they have ended.
+            // The events of a process are counted after it exits.
             format!("{active} of {all} processes")
         } else {
             format!("{}  {}", Things(events, "event"), Lost(lost))
@@ -128,9 +128,9 @@ impl Show {
         ));
     }
 
-    /// Once for each user: they may come as often as they like.
+    /// Prints that a foreign program connected. The recorder reports it once per user, so that it cannot flood the output.
     fn stranger(&self, Visitor { peer, was_let_in, .. }: Visitor) {
-        let who = described(peer);
+        let who = describe_peer(peer);
         self.output.note(if was_let_in {
             format!("{who} has dialled in, and the command has not started it: such programs are resumed, not recorded")
         } else {
@@ -139,8 +139,8 @@ impl Show {
     }
 }
 
-/// Who stays behind at a port, or why nobody does.
-pub(in crate::cmd) fn of_guard(event: Event, output: Output) {
+/// Prints that a guard stays at a port, or why none could be left there.
+pub(in crate::cmd) fn show_guard_event(event: Event, output: Output) {
     let list = |processes: Option<Vec<u32>>| match processes {
         Some(pids) => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         None => "perhaps processes that can't be looked at in time".to_owned(),
@@ -160,13 +160,13 @@ pub(in crate::cmd) fn of_guard(event: Event, output: Output) {
     }
 }
 
-/// How this program is called to guard a port.
-pub(in crate::cmd) fn guard() -> Vec<OsString> {
+/// Returns the arguments that make runtap guard a port.
+pub(in crate::cmd) fn guard_arguments() -> Vec<OsString> {
     vec!["guard-port".into()]
 }
 
-/// A process by what the kernel says of it.
-pub(in crate::cmd) fn described(peer: Peer) -> String {
+/// Describes the peer of a connection by the process id and user that the kernel reports.
+pub(in crate::cmd) fn describe_peer(peer: Peer) -> String {
     match peer.pid {
         Some(pid) => format!("process {pid} of user {}", peer.uid),
         None => format!("a process of user {}", peer.uid),

@@ -1,4 +1,4 @@
-//! The signal that has ended a command.
+//! The signal that terminated a command.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;

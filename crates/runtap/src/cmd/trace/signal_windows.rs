@@ -1,4 +1,4 @@
-//! The signal that has ended a command: nothing but its code says how it has ended.
+//! The signal that terminated a command; always `None` on Windows, which has only exit codes.
 
 use std::process::ExitStatus;
 

@@ -1,4 +1,4 @@
-//! From the options to a specification.
+//! Converts the options of `trace` to a specification.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use runtap_os::output::plain_name;
 use runtap_record::providers::{Request, Selection};
 use runtap_record::{Naming, Specification, StopEvent};
 
-use super::show::guard;
+use super::show::guard_arguments;
 use crate::cli::{AnyFormat, Recording, StoppingEvent, Trace};
 use crate::cmd::asked;
 use crate::exit::usage;
@@ -17,7 +17,7 @@ use crate::exit::usage;
 pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
     let output = options.recording.output.as_deref();
     let mut formats = AnyFormat::files(&options.to, options.format, output);
-    // As dotnet-trace's `--format`: beside the recording, not in its place.
+    // Like dotnet-trace, `--format` adds a file to the recording and does not replace it.
     let beside = matches!(options.format, Some(AnyFormat::File(_))) && output.is_none_or(|path| path != "-");
     if formats.is_empty() || beside && !formats.contains(&FileFormat::Nettrace) {
         formats.insert(0, FileFormat::Nettrace);
@@ -25,10 +25,10 @@ pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
     formats
 }
 
-/// Options that do not go together, and that clap can't tell.
+/// Rejects combinations of options that clap cannot check.
 pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<()> {
     options.recording.content.checked(formats).map_err(usage)?;
-    // Refuses what no plan can be made for.
+    // Rejects combinations of formats and output that cannot be planned.
     plan(formats, options.recording.output.as_deref(), Path::new("x"))?;
     if options.several.children {
         check_several(options)?;
@@ -68,8 +68,8 @@ pub(super) fn check_several(options: &Trace) -> anyhow::Result<()> {
 }
 
 pub(super) fn request(options: &Trace) -> anyhow::Result<Request> {
-    let selection = Selection { event_filters: &options.event_filter, ..options.asked.selection() };
-    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::mistake(&error)))?;
+    let selection = Selection { event_filters: &options.event_filter, ..options.events.selection() };
+    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::request_error(&error)))?;
     if options.method_names {
         request.add_method_names();
     }
@@ -90,12 +90,12 @@ pub(super) fn specification(
     });
     spec.duration = options.duration;
     spec.resume = options.resume_runtime;
-    spec.guard = Some(guard());
+    spec.guard = Some(guard_arguments());
     spec.session.buffer_mb = options.buffersize;
     spec.session.rundown_keyword = rundown_keyword(options, request);
     let details = options.session;
-    // A profile that asks for a small rundown is for targets in which the standard one would hurt. Who types a keyword
-    // wants names.
+    // Fall back to the standard rundown only for an explicit keyword: profiles with a small rundown are meant for targets
+    // that the standard rundown would disturb.
     spec.session.rundown_fallback =
         if details.rundown_keyword.is_some() { RundownFallback::Standard } else { RundownFallback::None };
     spec.session.stackwalk = !details.no_stackwalk;
@@ -103,7 +103,7 @@ pub(super) fn specification(
     Ok(spec)
 }
 
-/// Which names are asked for at the end.
+/// Returns the keyword of the rundown, which selects the names that are requested at the end.
 pub(super) fn rundown_keyword(options: &Recording, request: &Request) -> u64 {
     match (options.session.rundown_keyword, options.rundown) {
         (Some(keyword), _) => keyword,
@@ -113,10 +113,10 @@ pub(super) fn rundown_keyword(options: &Recording, request: &Request) -> u64 {
     }
 }
 
-/// The event that ends the recording, if the options say one.
+/// Returns the event that stops the recording, or `None` if the options specify none.
 ///
 /// # Errors
-/// An option without the one that it needs, or a filter that is none.
+/// An option lacks another one that it requires, or the payload filter is invalid.
 pub(super) fn stop_event(options: &StoppingEvent) -> anyhow::Result<Option<StopEvent>> {
     let StoppingEvent { provider, name, payload } = options;
     let missing = |option: &str, needed: &str| {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_needs_those_before_it() {
+    fn stopping_event_options_require_their_predecessors() {
         assert!(stop_event(&options(None, None, None)).unwrap().is_none());
         assert!(stop_event(&options(Some("P"), None, None)).unwrap().is_some());
         assert!(stop_event(&options(Some("P"), Some("E"), Some("a:b,c:d:e"))).unwrap().is_some());

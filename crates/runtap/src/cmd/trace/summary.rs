@@ -1,20 +1,20 @@
-//! What `trace` says when it is over.
+//! The summary and exit code of `trace`.
 
 use runtap_record::{Files, Outcome, Stops};
 use runtap_text::document::{Partial, Remark, TraceDocument, TracedProcess};
 
 use crate::cmd::advice;
 use crate::cmd::convert::output_file;
-use crate::cmd::failure::of_recording;
+use crate::cmd::failure::recording_error;
 use crate::cmd::silence;
 use crate::exit;
 use crate::output::Output;
 use crate::units::Things;
 
-/// Says what there is; the exit code for it.
+/// Prints the summary of a recording and returns the exit code.
 ///
 /// # Errors
-/// Something that was asked for is not there. What could be made was told.
+/// A requested output was not written. The outputs that were written have been printed.
 pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyhow::Result<u8> {
     let Outcome { made, failed, to_stdout, is_unread, .. } = outcome;
     if is_unread {
@@ -22,37 +22,37 @@ pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyho
     }
     let several = made.iter().map(|files| files.parts.len()).sum::<usize>() > 1;
     let mut summary = Summary { stdout_is_taken: to_stdout, ..Summary::default() };
-    let mut verdict = Verdict::default();
+    let mut failures = Failures::default();
     for files in made {
         let label = format!("process {}", files.parts.first().map_or(0, |part| part.pid));
-        let mut errors = summary.take(files).into_iter();
+        let mut errors = summary.add(files).into_iter();
         let first = errors.next();
         for error in errors {
-            let error = of_recording(error);
+            let error = recording_error(error);
             output.error(&error, exit::hint_of(&error).as_deref());
         }
         match first {
             None => {}
             Some(error) if error.is_closed_pipe() => return Ok(exit::OK),
-            // What has run no managed code has nothing to show; the others have.
+            // One process without samples does not make the recordings of the others useless.
             Some(error) if several && error.is_nothing_to_show() => {
-                let error = of_recording(error);
+                let error = recording_error(error);
                 output.warning(format_args!("{label}: {error}"));
-                verdict.empty.get_or_insert(error);
+                failures.empty.get_or_insert(error);
             }
             Some(error) => {
-                // A disk that is full keeps what it has.
-                verdict.missing |= error.is_full_disk();
-                verdict.error.get_or_insert_with(|| of_recording(error));
+                // With a full disk, the part written so far remains.
+                failures.missing |= error.is_full_disk();
+                failures.error.get_or_insert_with(|| recording_error(error));
             }
         }
     }
     for (label, error) in failed {
-        let error = of_recording(error);
-        if summary.is_empty() && verdict.error.is_none() {
-            verdict.error = Some(error);
+        let error = recording_error(error);
+        if summary.is_empty() && failures.error.is_none() {
+            failures.error = Some(error);
         } else {
-            verdict.missing = true;
+            failures.missing = true;
             let text = format!("{error:#}");
             let why = text
                 .strip_prefix(&format!("{label} "))
@@ -62,58 +62,58 @@ pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyho
         }
     }
     if summary.is_empty() {
-        // Without an error somebody asked for the end before there was anything.
-        if let Some(error) = verdict.error {
+        // Without an error, the user stopped the recording before anything was recorded.
+        if let Some(error) = failures.error {
             return Err(error);
         }
         if output.json() {
-            // Why is said on stderr.
+            // The reason is on stderr.
             summary.document.notes.push("nothing was recorded");
             summary.print_document(output)?;
         }
         return Ok(stops.exit_code().unwrap_or(exit::OK));
     }
     let printed = summary.print(output);
-    verdict.missing |= summary.document.partial.is_some() || summary.is_cut;
+    failures.missing |= summary.document.partial.is_some() || summary.is_truncated;
     if !summary.stdout_is_taken && summary.document.outputs.is_empty() {
-        verdict.error = verdict.error.or(verdict.empty);
+        failures.error = failures.error.or(failures.empty);
     }
-    match verdict.error {
-        // The rest is what is missing.
-        Some(error) if verdict.missing => {
+    match failures.error {
+        // Something was recorded, so the result is partial.
+        Some(error) if failures.missing => {
             output.error(&error, None);
             Ok(exit::PARTIAL)
         }
         Some(error) => Err(error),
-        None => printed.map(|()| if verdict.missing { exit::PARTIAL } else { exit::OK }),
+        None => printed.map(|()| if failures.missing { exit::PARTIAL } else { exit::OK }),
     }
 }
 
-/// What did not go well.
+/// The failures of a recording.
 #[derive(Debug, Default)]
-struct Verdict {
+struct Failures {
     /// The first failure.
     error: Option<anyhow::Error>,
-    /// The first of several recordings that there was nothing to make of.
+    /// The first error of a process without anything to show, if several were recorded.
     empty: Option<anyhow::Error>,
-    /// Something was recorded, and something is missing.
+    /// Whether a part of the recording is missing.
     missing: bool,
 }
 
-/// What was recorded, and how it is told.
+/// The recorded processes and their files.
 #[derive(Debug, Default)]
 struct Summary {
     document: TraceDocument,
-    /// By a result, so that the summary goes to stderr.
+    /// Whether stdout carries a recording, so that the summary goes to stderr.
     stdout_is_taken: bool,
-    /// A file, or what went to stdout, ends early.
-    is_cut: bool,
-    /// No buffer of a target that dropped events can have been full.
+    /// Whether a file or the output on stdout is truncated.
+    is_truncated: bool,
+    /// Whether none of the buffers of targets that dropped events can have been full.
     was_never_full: bool,
 }
 
-/// The recording of one process, without files yet.
-fn traced(part: &runtap_record::Part) -> TracedProcess {
+/// Converts the recording of a process to its form in the document, without files.
+fn traced_process(part: &runtap_record::Part) -> TracedProcess {
     let partial = |missing| Partial { offset: part.readable_to, reason: silence::reason(missing) };
     TracedProcess {
         pid: part.pid,
@@ -132,15 +132,16 @@ fn traced(part: &runtap_record::Part) -> TracedProcess {
 }
 
 impl Summary {
-    /// One more process, or several with files that hold all of them; what went wrong comes back.
-    fn take(&mut self, files: Files) -> Vec<runtap_record::Error> {
+    /// Adds the files of one or several processes and returns their errors.
+    fn add(&mut self, files: Files) -> Vec<runtap_record::Error> {
         let Files { parts, files, is_cut, left_out, errors } = files;
         let filled = parts.iter().filter(|part| part.lost > 0).map(|part| part.may_have_filled);
         self.was_never_full = (self.document.lost == 0 || self.was_never_full) && filled.max() != Some(true);
-        self.document.take(parts.iter().map(traced).collect(), files.iter().map(output_file).collect());
-        self.is_cut |= is_cut;
+        self.document
+            .take(parts.iter().map(traced_process).collect(), files.iter().map(output_file).collect());
+        self.is_truncated |= is_cut;
         if let Some(left_out) = left_out {
-            // It names what is missing from the recording too.
+            // This also covers what is missing from the recording itself.
             self.document.partial = Some(left_out.into());
         }
         errors
@@ -154,7 +155,7 @@ impl Summary {
         output.document_beside(&self.document, self.stdout_is_taken)
     }
 
-    /// Prints it: as JSON on stdout; as text the files on stdout, the figures on stderr.
+    /// Prints the summary: a JSON document on stdout, or as text with the files on stdout and the figures on stderr.
     fn print(&self, output: Output) -> anyhow::Result<()> {
         for remark in self.document.remarks() {
             match remark {

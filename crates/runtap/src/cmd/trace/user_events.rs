@@ -1,5 +1,5 @@
-//! `runtap trace --user-events`: has the target write its events into tracepoints of the kernel, for as long as this
-//! program lives. No stream comes back, and no file is written.
+//! `runtap trace --user-events`: makes the target write its events to tracepoints of the kernel while runtap runs. There is no
+//! event stream, and runtap writes no file.
 
 use std::io::{self, ErrorKind};
 
@@ -11,10 +11,10 @@ use runtap_text::document::TracepointsDocument;
 
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
-use crate::cmd::asked::user_events_mistake;
+use crate::cmd::asked::user_events_error;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
-use crate::cmd::target::{choose, refuse_stuck};
+use crate::cmd::target::{choose, reject_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
@@ -25,17 +25,17 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let providers: Vec<Provider> = request.providers.iter().map(|asked| asked.provider.clone()).collect();
     let config = |pid| -> anyhow::Result<UserEventsConfig> {
         let mut config =
-            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_mistake(&error)))?;
+            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_error(&error)))?;
         config.rundown_keyword = rundown_keyword(recording, request);
         Ok(config)
     };
-    // A mistake is told before any process is touched, and so is a kernel that can't do it.
+    // Check the options and the kernel before any process is contacted.
     config(0)?;
     let descriptor = open_data_file().map_err(|error| no_user_events(&error))?;
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose(&options.target, output)).await?;
     if recording.resume_runtime {
-        refuse_stuck(std::slice::from_ref(&chosen), &stops).await?;
+        reject_stuck(std::slice::from_ref(&chosen), &stops).await?;
     }
     let (pid, _) = unless(&stops, async { chosen.pids().await.map_err(explain) }).await?;
     let config = config(u64::from(pid))?;
@@ -67,7 +67,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     Ok(if is_partial { exit::PARTIAL } else { exit::OK })
 }
 
-/// The kernel's side is missing. Nothing was asked of the target yet.
+/// Creates the error for a kernel without usable `user_events`. No target has been contacted yet.
 fn no_user_events(error: &io::Error) -> anyhow::Error {
     let (message, hint) = match error.kind() {
         ErrorKind::NotFound => (
