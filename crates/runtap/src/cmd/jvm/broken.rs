@@ -1,20 +1,20 @@
-//! The rules that an agent has broken: on its connections, and in what its events say when they are put in order.
+//! The protocol rules that an agent has broken, on its connections and in the order of its events.
 //!
-//! Owns: [`Broken`], which has each rule once, with how often it was broken and the first few times in words.
+//! Owns: [`BrokenRules`], which has one entry per rule, with the number of violations and descriptions of the first few.
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog::{Finding, Report};
 use runtap_bytefrog_proto::{Rule, Violation};
 
-/// How many of a rule are kept in words.
+/// The number of violations described per rule.
 const WORDS: usize = 5;
 
-/// Rules that were broken, by their ids.
+/// Broken rules, sorted by their ids.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cmd) struct Broken(Vec<Finding>);
+pub(in crate::cmd) struct BrokenRules(Vec<Finding>);
 
-impl Broken {
-    /// Takes what was seen on a connection, in these words. How often that rule was broken by now.
+impl BrokenRules {
+    /// Records a violation, and returns the number of violations of its rule so far. `words` describes the violation.
     pub(in crate::cmd::jvm) fn add(&mut self, rule: Rule, words: impl FnOnce() -> String) -> u64 {
         let finding = self.of(rule);
         finding.count = finding.count.saturating_add(1);
@@ -24,7 +24,7 @@ impl Broken {
         finding.count
     }
 
-    /// With those that a report has.
+    /// Adds the violations found by a report.
     pub(in crate::cmd::jvm) fn and(mut self, report: &Report) -> Self {
         for found in &report.findings {
             let finding = self.of(found.rule);
@@ -43,18 +43,18 @@ impl Broken {
         &mut self.0[at]
     }
 
-    /// Each rule, by its id.
+    /// Returns the broken rules, sorted by their ids.
     pub(in crate::cmd::jvm) fn rules(&self) -> &[Finding] {
         &self.0
     }
 
-    /// Whether something is missing because of one.
+    /// Returns whether a violation has caused a loss of data.
     pub(in crate::cmd::jvm) fn loses(&self) -> bool {
         self.0.iter().any(|finding| finding.rule.loses())
     }
 }
 
-/// A violation in words, with the place where it was, as far as it is known.
+/// Describes a violation, with its connection and offset if known.
 pub(in crate::cmd::jvm) fn words(connection: Option<Connection>, violation: &Violation) -> String {
     let offset = violation.offset.map(|offset| format!("at offset {offset}"));
     let place: Vec<String> =

@@ -1,4 +1,4 @@
-//! `runtap jvm replay RECORDING…`: recordings through the machines of HQ, and what they come to.
+//! `runtap jvm replay RECORDING…`: replays recordings through the collector's decoders and prints the results.
 
 use super::report::load::{Loaded, load};
 use super::report::{rows, whole};
@@ -9,7 +9,7 @@ use crate::output::Output;
 pub(super) fn run(options: &JvmReplay, output: Output) -> anyhow::Result<u8> {
     let mut all = Vec::new();
     for path in &options.recordings {
-        // A '#' is one of the name here.
+        // Paths are taken literally here: a '#' does not select a part.
         all.push(load(path, None, &[], options.slow)?);
     }
     whole(&all, &rows(options.number, output), output)?;

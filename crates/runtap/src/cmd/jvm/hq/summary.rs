@@ -1,5 +1,5 @@
-//! A line for each agent now and then: what it does, how many calls came since the last one. Of an agent that sends counts,
-//! calls are those of its snapshots.
+//! Periodic summary lines, one per agent: its mode and the calls since the previous summary. For agents that send counts, the
+//! calls are taken from their snapshots.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use runtap_text::units::{Count, Things};
 
 use super::watch::Watch;
 
-/// What was said last.
+/// The state of the previous summary.
 #[derive(Debug)]
 pub(super) struct Summaries {
     before: BTreeMap<AgentId, u64>,
@@ -18,12 +18,12 @@ pub(super) struct Summaries {
 }
 
 impl Summaries {
-    /// From this moment on.
+    /// Starts counting at this time.
     pub(super) fn new(at: Instant) -> Self {
         Self { before: BTreeMap::new(), at }
     }
 
-    /// A line for each agent that lives.
+    /// Returns a line for each agent that has not ended.
     pub(super) fn lines(&mut self, hq: &Hq, watch: &Watch, now: Instant) -> Vec<String> {
         let millis = now.duration_since(self.at).as_millis().max(1);
         self.at = now;
@@ -61,7 +61,7 @@ impl Summaries {
     }
 }
 
-/// What did not come, if anything.
+/// Returns the number of missing events as text; empty if none are missing.
 fn missing(counters: &Counters) -> String {
     let lost = counters.missing.saturating_add(counters.dropped);
     if lost > 0 { format!(", {} missing", Things(lost, "event")) } else { String::new() }

@@ -1,4 +1,4 @@
-//! What changed from one recording to another, method by method: `runtap.jvm.diff/1`, and its table.
+//! The differences between two recordings, method by method: `runtap.jvm.diff/1`, and its table.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::output::Output;
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
-    /// What the change of is sorted by.
+    /// The number by whose change the methods are sorted.
     sort: &'static str,
     before: Side,
     after: Side,
@@ -34,7 +34,7 @@ struct Side {
     recording: String,
     methods: usize,
     calls: u64,
-    /// `None`: one of the recordings has no times.
+    /// `None` if one of the recordings has no times.
     self_ns: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ struct Row {
     signature: String,
     name: String,
     calls: Compared,
-    /// `None`: one of the recordings has no times.
+    /// `None` if one of the recordings has no times.
     total_ns: Option<Compared>,
     self_ns: Option<Compared>,
 }
@@ -175,7 +175,7 @@ impl Print for Document {
             return writeln!(out, "\n{dim}no method changed{dim:#}");
         }
         writeln!(out)?;
-        // What it is sorted by in full, of the others the change: more does not fit on a line.
+        // Show the sort key in full and only the changes of the other numbers, to fit the line.
         let of_time =
             |row: Option<Compared>, show: fn(Compared) -> String| row.map_or_else(|| "-".to_owned(), show);
         let changed = |it: Compared| signed(it, shown_time);
