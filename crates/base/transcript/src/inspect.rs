@@ -1,4 +1,4 @@
-//! A transcript as it is shown: its lines in order, with all messages decoded.
+//! Conversion of a transcript for display: its lines in order, with all messages decoded.
 
 use std::collections::BTreeMap;
 

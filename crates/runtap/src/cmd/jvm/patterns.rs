@@ -1,8 +1,7 @@
 //! Validation of the class patterns of the command line, before a program is started.
 //!
 //! Owns: error messages with positions. Agents compile the patterns again: runtap's agent as here, the original agents with
-//! Java,
-//! which supports more syntax.
+//! Java, which supports more syntax.
 
 use runtap_jvm::coverage::{MAX_PATTERNS, Patterns};
 use runtap_text::units::Things;
@@ -91,8 +90,7 @@ fn find_error(pattern: &str) -> Option<(String, usize)> {
 }
 
 /// Replaces each character of quoted text (`\Q…\E`), and of the quotes, with `x`: the result has the same length and is valid
-/// if
-/// the pattern is.
+/// if the pattern is.
 fn without_quotes(pattern: &str) -> String {
     let mut result = String::with_capacity(pattern.len());
     let mut rest = pattern;

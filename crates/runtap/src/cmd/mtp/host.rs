@@ -13,9 +13,8 @@ use crate::output::Output;
 
 use super::write_script;
 
-/// Moves the arguments of a server from before `--` to after the command, where a generated script has them. Thus both
-/// `mtp host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` work in hand-written scripts, and a server's
-/// `--help`
+/// Moves the arguments of a server from before `--` to after the command, where a generated script has them. Thus both `mtp
+/// host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` work in hand-written scripts, and a server's `--help`
 /// reaches the test application.
 pub(in crate::cmd) fn familiar(words: &mut Vec<OsString>) {
     let Some(end) = words.iter().position(|word| word == "--") else { return };

@@ -1,6 +1,5 @@
 //! `runtap mtp`: recordings of the pipe between test applications and their servers, and test applications made of other
-//! commands.
-//! Implemented by [`runtap_mtp::transcript`] and [`runtap_mtp_host::command`].
+//! commands. Implemented by [`runtap_mtp::transcript`] and [`runtap_mtp_host::command`].
 
 mod host;
 mod inspect;

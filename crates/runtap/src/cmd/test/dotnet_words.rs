@@ -1,6 +1,6 @@
 //! Options of `dotnet test` that `runtap test` does not support, such as those about building. Options that would have no
-//! effect are
-//! accepted with a note, so that existing command lines keep working; others are rejected with the equivalent option.
+//! effect are accepted with a note, so that existing command lines keep working; others are rejected with the equivalent
+//! option.
 
 use std::ffi::OsString;
 use std::path::Path;

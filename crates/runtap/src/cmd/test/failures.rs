@@ -1,6 +1,5 @@
 //! The failures repeated at the end of a run, in a few lines each: the test, the reason, and its location in the tests' own
-//! code.
-//! Failures that a later attempt has replaced are left out.
+//! code. Failures that a later attempt has replaced are left out.
 
 use std::collections::{BTreeMap, HashMap};
 

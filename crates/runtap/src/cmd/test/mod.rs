@@ -231,8 +231,7 @@ fn now() -> u64 {
 }
 
 /// Waits for the run, and stops it on request: gracefully at the first, immediately at the second. A terminal that is paused
-/// with
-/// Ctrl-S delays neither.
+/// with Ctrl-S delays neither.
 async fn run_until_stopped<T>(
     work: impl Future<Output = std::io::Result<T>>,
     stops: &Stops,

@@ -172,8 +172,7 @@ impl RunResults {
     }
 
     /// Handles an event; `interrupted` is the reason why the run was stopped, if it was. Returns a test's result as it appears
-    /// in
-    /// reports. Its texts, which may be long, are moved out of the event.
+    /// in reports. Its texts, which may be long, are moved out of the event.
     pub(super) fn take(
         &mut self,
         event: &mut RunEvent,

@@ -129,8 +129,7 @@ impl Progress {
     }
 
     /// Returns the start time, the name and the application of each running test, oldest first; the name is `None` for an
-    /// application
-    /// that runs no test.
+    /// application that runs no test.
     fn running(&self) -> Vec<(Instant, Option<&str>, &str)> {
         let mut running = Vec::new();
         for launch in self.launches.values() {

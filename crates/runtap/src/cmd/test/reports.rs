@@ -141,8 +141,7 @@ fn is_stdout(path: &Path) -> bool {
 }
 
 /// Opens a report's file. Reports are meant to be read by others, so the file gets default permissions. An error counts as
-/// invalid
-/// usage.
+/// invalid usage.
 fn open_file(path: &Path) -> anyhow::Result<PendingFile> {
     let file_error = |error: runtap_os::output::Error| {
         let advice = error.cause.advice().map(str::to_owned);
@@ -198,8 +197,7 @@ impl Reports {
     }
 
     /// Returns whether a report shows facts that only a listing provides, for a run with this exit code. GitHub annotations
-    /// need the
-    /// locations of tests that failed.
+    /// need the locations of tests that failed.
     pub(super) fn want_facts(&self, exit_code: i32) -> bool {
         self.0.iter().any(|report| match report {
             Report::File(..) | Report::Stdout(_) => true,
@@ -209,8 +207,7 @@ impl Reports {
     }
 
     /// Writes the reports unless results are lost. An error is reported and does not affect other reports. Returns whether all
-    /// reports
-    /// were written.
+    /// reports were written.
     pub(super) fn write(self, results: Option<&Spool<File>>, output: Output) -> bool {
         let taken = output.json() || self.use_stdout();
         let mut all = true;

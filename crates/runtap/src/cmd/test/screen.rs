@@ -1,6 +1,5 @@
 //! Output of lines with the progress of the run below them, which is redrawn in place; without a terminal, a status line from
-//! time
-//! to time.
+//! time to time.
 //!
 //! The cursor rests at the start of the progress. Text printed [beside](beside) it overwrites the progress, which is then drawn
 //! below.
@@ -21,8 +20,7 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Erases from the start of this line to the end of the screen, where the terminal may have echoed `^C`. Done in two steps,
-/// because
-/// tmux saves a screen that is erased at once to its history.
+/// because tmux saves a screen that is erased at once to its history.
 const ERASE: &str = "\r\x1b[K\x1b[B\x1b[J\x1b[A";
 
 /// Serializes all output to the terminal.

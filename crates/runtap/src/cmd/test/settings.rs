@@ -186,8 +186,7 @@ fn filter(option: &str, text: &str) -> anyhow::Result<Filter> {
 }
 
 /// Returns the names and paths of reports from the command line, or else from the configuration, whose paths are relative to
-/// its
-/// file.
+/// its file.
 fn reports(
     test: &Test,
     configured: &[Report],

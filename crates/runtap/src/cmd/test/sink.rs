@@ -126,8 +126,7 @@ impl Sink {
     }
 
     /// Handles an event, and moves the texts of a result out of it; `stopped` tells whether the run was asked to stop. An
-    /// output that
-    /// can't be written is reported, and the run continues for the others.
+    /// output that can't be written is reported, and the run continues for the others.
     pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) {
         if let Some(collector) = &self.collector {
             collector.event(event);
@@ -210,8 +209,7 @@ impl Sink {
     }
 
     /// Requests the classes of the tests that have run from the applications, because results lack them, if a report shows
-    /// classes.
-    /// `stop` ends the requests as well.
+    /// classes. `stop` ends the requests as well.
     pub(super) fn request_facts(&mut self, spec: &RunSpec, exit_code: i32, stop: &Stop) {
         let modules = self.results.not_listed();
         let is_hard_stop = stop.level() == Some(StopLevel::Hard);

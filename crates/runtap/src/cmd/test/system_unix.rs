@@ -20,8 +20,7 @@ pub(super) fn append(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the arguments with which runtap supervises an application. Processes that an application leaves behind continue if
-/// the
-/// application exits by itself.
+/// the application exits by itself.
 pub(super) fn process_keeper() -> Vec<OsString> {
     ["mtp", "keep", "--leave-group", "--"].map(OsString::from).into()
 }

@@ -1,4 +1,4 @@
-//! What is written of a connection: its lines in the transcript.
+//! The lines of a connection in a transcript.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl ConnectionLog {
         self.journal.message(&self.conn, from, None, bytes.len(), frame);
     }
 
-    /// Writes bytes that are no frame; `what` says what they are.
+    /// Writes bytes that are not a frame; `what` names their kind.
     pub(crate) fn fragment(&self, from: Direction, bytes: &[u8], what: &'static str) {
         self.journal.fragment(&self.conn, from, bytes, what);
     }

@@ -1,4 +1,4 @@
-//! The most important content of a message, in one line. Texts are as the peer sent them: printers escape them.
+//! Summaries of messages in one line. Texts are unmodified; printing escapes them.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use runtap_transcript::Direction;
 
 use super::protocol::chosen;
 
-/// The most tests of one message that are named.
-const NAMED: usize = 3;
+/// The maximum number of names from one message.
+const MAX_NAMED: usize = 3;
 
 /// Summarizes a message.
 pub(crate) fn summary(message: &Message, direction: Direction) -> String {
@@ -100,7 +100,7 @@ fn result(
     duration: Option<i64>,
 ) -> String {
     let state = state.map_or_else(|| "no state".to_owned(), |state| state.to_string());
-    // Units of 100 ns; some frameworks give negative ones.
+    // In units of 100 ns; some frameworks send negative durations.
     let took = duration.and_then(|ticks| u64::try_from(ticks).ok()).map(|ticks| {
         let took = Duration::from_nanos(ticks.saturating_mul(100));
         format!(" ({took:.1?})")
@@ -121,14 +121,14 @@ fn text(text: Option<&String>) -> String {
     text.cloned().unwrap_or_else(|| "?".to_owned())
 }
 
-/// One, or the first of them with their number.
+/// Formats a single item, or the number of items and the first ones.
 fn several(all: &[String], what: &str) -> String {
     match all {
         [] => format!("no {what}s"),
         [one] => one.clone(),
         all => {
-            let first: Vec<_> = all.iter().take(NAMED).map(String::as_str).collect();
-            let more = if all.len() > NAMED { ", …" } else { "" };
+            let first: Vec<_> = all.iter().take(MAX_NAMED).map(String::as_str).collect();
+            let more = if all.len() > MAX_NAMED { ", …" } else { "" };
             format!("{} {what}s: {}{more}", all.len(), first.join(", "))
         }
     }

@@ -57,8 +57,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the agent's options: the collector's address, and whether to trace classes of the JDK. The collector sends the rest
-/// of
-/// the configuration.
+/// of the configuration.
 pub(super) fn options(hq: SocketAddr, boot: bool) -> String {
     format!("host={},port={}{}", hq.ip(), hq.port(), if boot { ",boot=yes" } else { "" })
 }
@@ -75,8 +74,7 @@ pub(super) fn options_for_host(host: &str, port: u16) -> String {
 }
 
 /// Adds the option that makes a JVM accept a collector of this user. A JVM always accepts its own user and root. In another
-/// user
-/// namespace user ids differ, so any user is accepted there.
+/// user namespace user ids differ, so any user is accepted there.
 pub(super) fn options_for_user(options: &str, user: u32, jvm: &Jvm) -> String {
     if jvm.has_other_users() {
         format!("{options},hq-user=any")
@@ -105,8 +103,7 @@ mod tests {
     }
 
     /// Checks the library as shipped, built with its own profile. `tests/it/library.rs` of the agent checks its own build in
-    /// more
-    /// detail, for which the linker may choose other symbol versions.
+    /// more detail, for which the linker may choose other symbol versions.
     #[test]
     fn the_library_is_small_and_needs_no_new_glibc() {
         let bytes = AgentLibrary::unpack().unwrap().bytes;

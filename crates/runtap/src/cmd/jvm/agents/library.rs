@@ -24,8 +24,8 @@ pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
 }
 
 /// Writes the library atomically: a JVM that has loaded the existing file would crash if its contents changed. Only the owner
-/// may
-/// write to the file, and links of other users are not followed, because whoever can change the file runs code in these JVMs.
+/// may write to the file, and links of other users are not followed, because whoever can change the file runs code in these
+/// JVMs.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let draft = PendingFile::loadable(path)?;
     draft.file().write_all(bytes).with_context(|| format!("can't write {}", path.display()))?;

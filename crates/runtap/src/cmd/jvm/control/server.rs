@@ -1,9 +1,8 @@
 //! The server of the control socket.
 //!
 //! Each client has its own task, and each command runs on its own thread, so that neither an idle client nor an agent that does
-//! not
-//! read delays other clients. The socket has mode 0600, and the peer's credentials are checked: only the current user and root
-//! may connect.
+//! not read delays other clients. The socket has mode 0600, and the peer's credentials are checked: only the current user and
+//! root may connect.
 
 use std::io;
 use std::sync::Arc;

@@ -18,8 +18,7 @@ const MAX_JAR_SIZE: u64 = 2 << 30;
 const MAX_CLASS_SIZE: u64 = 64 << 20;
 
 /// Returns the classes of these jars and directories, in their order. From a multi-release jar, takes the classes for this
-/// release
-/// of Java.
+/// release of Java.
 ///
 /// # Errors
 /// Fails if a path can't be read or has no classes. Entries that can't be read are in [`Inventory::unread`].

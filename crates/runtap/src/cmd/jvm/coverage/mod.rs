@@ -1,6 +1,5 @@
 //! Coverage files and methods that were never called, as `runtap.jvm.coverage/1` or as text. See [`runtap_jvm::coverage`] for
-//! the
-//! computation.
+//! the computation.
 
 mod classes;
 mod never;

@@ -156,8 +156,8 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
 const RESERVED_DESCRIPTORS: usize = 64;
 
 /// Returns the number of connections of all users that may be open within the limit of descriptors. A connection needs one for
-/// its
-/// socket and, if it is recorded, two files for each direction. Up to [`max_closing`] more are shut down but have not ended.
+/// its socket and, if it is recorded, two files for each direction. Up to [`max_closing`] more are shut down but have not
+/// ended.
 fn connections(descriptors: usize, is_recorded: bool) -> usize {
     let each = if is_recorded { 5 } else { 1 };
     let most = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / each;

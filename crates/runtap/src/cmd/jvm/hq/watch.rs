@@ -1,8 +1,7 @@
 //! Facts about agents apart from their traces, and the lines printed about them.
 //!
 //! Owns: [`Watch`], which receives all events of the collector on the threads of its connections and never blocks: lines are
-//! kept
-//! in a bounded queue until they are printed. The number of lines left out is reported.
+//! kept in a bounded queue until they are printed. The number of lines left out is reported.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::{Discriminant, discriminant};

@@ -1,8 +1,7 @@
 //! Snapshots of the collector's state for the live view.
 //!
 //! Owns: the thread that requests reports. Creating a report blocks the decoder of its agent. The thread therefore requests
-//! only
-//! the displayed parts, and pauses in proportion to their cost: the decoder loses at most a twentieth of its time.
+//! only the displayed parts, and pauses in proportion to their cost: the decoder loses at most a twentieth of its time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

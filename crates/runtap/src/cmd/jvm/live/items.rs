@@ -137,8 +137,7 @@ fn node_key(tree: &CallTree, index: usize, above: &mut Vec<u64>) -> u64 {
 }
 
 /// Returns the visible rows of a tree. Roots are initially open and all other rows closed; `toggled` has the keys of rows in
-/// the
-/// opposite state.
+/// the opposite state.
 pub(super) fn tree(tree: &CallTree, toggled: &HashSet<u64>) -> Vec<TabRow> {
     let (mut items, mut above, mut index) = (Vec::new(), Vec::new(), 0);
     while let Some(row) = tree.rows.get(index) {

@@ -49,8 +49,7 @@ pub(in crate::cmd) fn possible(output: Output) -> Option<View> {
 
 impl View {
     /// Shows the view until the user stops it, the deadline passes, or the first agent has ended and `stays` is not set.
-    /// Returns the
-    /// lines that were shown last.
+    /// Returns the lines that were shown last.
     ///
     /// # Errors
     /// Fails if the terminal can't be configured or drawn on.

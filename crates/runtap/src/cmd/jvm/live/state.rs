@@ -1,8 +1,7 @@
 //! The state of the live view: the tab, the row, the expanded rows and the text being typed.
 //!
 //! Owns: [`ViewState`], which keys and snapshots change. Independent of the terminal and without side effects: an effect is
-//! returned as
-//! an [`Action`].
+//! returned as an [`Action`].
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,8 +1,7 @@
 //! The terminal of the live view: raw mode and the alternate screen, restored whenever the view ends.
 //!
 //! Owns: [`Screen`], and [`Ansi`], a backend that uses widely supported escape sequences. ratatui's own backends would add
-//! another
-//! way to read keys and signals.
+//! another way to read keys and signals.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -28,8 +27,7 @@ pub(super) struct Screen;
 
 impl Screen {
     /// Configures the terminal. Ctrl-C still raises a signal; Ctrl-Z and Ctrl-\ are disabled because they would leave the
-    /// terminal in
-    /// this state.
+    /// terminal in this state.
     ///
     /// # Errors
     /// Fails if standard input is not a terminal.

@@ -47,8 +47,7 @@ impl Operand {
     }
 
     /// Replays the selected agents one after the other, so that only one is in memory, and warns of missing data. Returns the
-    /// exit
-    /// code.
+    /// exit code.
     pub(in crate::cmd::jvm) fn each(
         &self,
         agents: &[String],
@@ -195,8 +194,7 @@ fn each(
 
 impl Loaded {
     /// Warns of missing data. Returns whether data is missing from the recording or was lost by an agent. The way in which an
-    /// agent
-    /// ended is reported too, but such a recording is complete.
+    /// agent ended is reported too, but such a recording is complete.
     pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
         // All agents share the marks.
         let mut is_partial = self.agents.first().is_some_and(|agent| self.warn_of_marks(agent, output));
