@@ -89,13 +89,13 @@ proptest! {
         let bytes = written(&entries);
         let at = at.index(bytes.len());
         let beginning = &bytes[..at];
-        let whole = beginning.split(|byte| *byte == b'\n').count() - 1;
+        let complete_lines = beginning.split(|byte| *byte == b'\n').count() - 1;
         let (read, cut) = in_pieces(beginning, 7);
-        let begun = beginning.last().is_some_and(|byte| *byte != b'\n');
+        let has_partial_line = beginning.last().is_some_and(|byte| *byte != b'\n');
         // A line that lacks only its line feed is complete.
-        let complete = begun && bytes[at] == b'\n';
-        prop_assert_eq!(&read[..], &entries[..whole + usize::from(complete)]);
-        prop_assert_eq!(cut, begun && !complete);
+        let complete = has_partial_line && bytes[at] == b'\n';
+        prop_assert_eq!(&read[..], &entries[..complete_lines + usize::from(complete)]);
+        prop_assert_eq!(cut, has_partial_line && !complete);
     }
 
     #[test]

@@ -9,8 +9,8 @@ use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_transport::{BorrowedDescriptor, ConnectError, Descriptor, Peer, Stream, lend};
 
 use super::log::ConnectionLog;
-use super::silent::Leave;
-use super::{Event, Phase, Shared, Way};
+use super::silent::DisconnectSignal;
+use super::{Event, Phase, RecordingContext, Way};
 
 /// The size of the read buffer in bytes: the capacity of a socket.
 const READ_SIZE: usize = 256 * 1024;
@@ -43,7 +43,13 @@ struct ForwardedConnection {
 }
 
 /// Forwards one connection until its end.
-pub(super) async fn forward(shared: Shared, log: ConnectionLog, near: Stream, peer: Peer, leave: Leave) {
+pub(super) async fn forward(
+    shared: RecordingContext,
+    log: ConnectionLog,
+    near: Stream,
+    peer: Peer,
+    leave: DisconnectSignal,
+) {
     let name = log.name().to_owned();
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
@@ -64,7 +70,13 @@ pub(super) async fn forward(shared: Shared, log: ConnectionLog, near: Stream, pe
 }
 
 impl ForwardedConnection {
-    async fn run(&self, shared: &Shared, name: &str, near: Stream, mut leave: Leave) -> Result<(), String> {
+    async fn run(
+        &self,
+        shared: &RecordingContext,
+        name: &str,
+        near: Stream,
+        mut leave: DisconnectSignal,
+    ) -> Result<(), String> {
         let unreachable = |error: ConnectError| {
             (shared.reporter)(Event::Unreachable { conn: name, error: &error });
             error.to_string()

@@ -238,8 +238,8 @@ fn user_events(config: &UserEventsConfig) -> Fields {
         let mut value = provider(&it.provider);
         let sets = it.tracepoints.sets.iter().map(|set| json!({ "name": set.name, "ids": set.ids }));
         if let Some(members) = value.as_object_mut() {
-            let said = json!({ "default": it.tracepoints.default, "sets": sets.collect::<Vec<_>>() });
-            members.insert("tracepoints".to_owned(), said);
+            let tracepoints = json!({ "default": it.tracepoints.default, "sets": sets.collect::<Vec<_>>() });
+            members.insert("tracepoints".to_owned(), tracepoints);
         }
         value
     });

@@ -47,13 +47,13 @@ pub use self::log::Streams;
 pub use self::place::{Place, PlaceError};
 pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
-use self::silent::Silent;
+use self::silent::PendingClients;
 pub use runtap_transcript::{
     Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
 };
 
 /// The pause before accepting again when the process has no free descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The direction of connections.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ pub type Reporter = Arc<dyn Fn(Event<'_>) + Send + Sync>;
 
 /// The state shared by all connections.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RecordingContext {
     pub(crate) way: Way,
     pub(crate) journal: Arc<Journal>,
     pub(crate) reporter: Reporter,
@@ -135,8 +135,8 @@ pub async fn record(
 ) -> Totals {
     // Only here: a command has been started before, so it does not inherit the limit.
     allow_many_files();
-    let mut silent = Silent::new();
-    let shared = Shared { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
+    let mut silent = PendingClients::new();
+    let shared = RecordingContext { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
     let mut connections = JoinSet::new();
     let mut has_reported_closing = false;
     loop {
@@ -162,7 +162,7 @@ pub async fn record(
             }
             Err(_out_of_descriptors) => {
                 silent.disconnect_oldest();
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }

@@ -10,23 +10,23 @@ use tokio::sync::oneshot;
 const MAX_CLIENTS: usize = 1024;
 
 /// Receives the notification to disconnect.
-pub(super) type Leave = oneshot::Receiver<()>;
+pub(super) type DisconnectSignal = oneshot::Receiver<()>;
 
 /// The clients that may be disconnected, oldest first.
 #[derive(Debug)]
-pub(super) struct Silent {
+pub(super) struct PendingClients {
     clients: VecDeque<oneshot::Sender<()>>,
     limit: usize,
 }
 
-impl Silent {
+impl PendingClients {
     /// Creates an empty list whose capacity depends on the limit of descriptors.
     pub(super) fn new() -> Self {
         Self { clients: VecDeque::new(), limit: MAX_CLIENTS.min(most_descriptors() / 4).max(1) }
     }
 
     /// Adds a client. The client has to disconnect when the receiver is notified, and leaves the list by dropping the receiver.
-    pub(super) fn enter(&mut self) -> Leave {
+    pub(super) fn enter(&mut self) -> DisconnectSignal {
         if self.clients.len() >= self.limit {
             self.clients.retain(|client| !client.is_closed());
             if self.clients.len() >= self.limit {

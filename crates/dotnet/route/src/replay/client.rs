@@ -43,14 +43,14 @@ const FORMAT_PREFIX: usize = 8;
 /// Sends all recorded requests to a runtime.
 pub async fn ask(talk: &Talk, client: &Client, asking: Asking, played: &Played) -> Report {
     let mut order: Vec<(usize, &Conversation)> = talk.conversations.iter().enumerate().collect();
-    order.retain(|(_, it)| it.asked.is_some());
-    order.sort_by_key(|(_, it)| it.asked.map(|(_, line)| line));
-    let start = order.first().and_then(|(_, it)| it.asked).map(|(t, _)| t).unwrap_or_default();
+    order.retain(|(_, it)| it.requested.is_some());
+    order.sort_by_key(|(_, it)| it.requested.map(|(_, line)| line));
+    let start = order.first().and_then(|(_, it)| it.requested).map(|(t, _)| t).unwrap_or_default();
     let began = Instant::now();
     let mut sessions: BTreeMap<usize, StartedSession> = BTreeMap::new();
     let mut report = Report::default();
     for (index, recorded) in order {
-        let t = recorded.asked.map(|(t, _)| t).unwrap_or_default();
+        let t = recorded.requested.map(|(t, _)| t).unwrap_or_default();
         if !asking.is_fast {
             sleep_until(began + t.saturating_sub(start)).await;
         }

@@ -61,7 +61,8 @@ struct ReceivedRequest {
 impl Player {
     /// Creates a player; `is_fast` leaves out recorded pauses.
     pub fn new(talk: Talk, is_fast: bool, played: Played) -> Self {
-        let asked = talk.conversations.iter().filter(|conversation| conversation.asked.is_some()).count();
+        let requested =
+            talk.conversations.iter().filter(|conversation| conversation.requested.is_some()).count();
         Self {
             talk,
             is_fast,
@@ -69,7 +70,7 @@ impl Player {
             state: Mutex::new(PlayerState::default()),
             stopped: watch::Sender::new(BTreeSet::new()),
             finished: watch::Sender::new(BTreeSet::new()),
-            left: watch::Sender::new(asked),
+            left: watch::Sender::new(requested),
         }
     }
 
@@ -135,10 +136,10 @@ impl Player {
             // Hold idle connections, as a runtime does.
             let mut left = self.left.subscribe();
             tokio::select! {
-                asked = self.request(&stream) => {
-                    if let Some(asked) = asked {
+                requested = self.request(&stream) => {
+                    if let Some(requested) = requested {
                         let player = Arc::clone(&self);
-                        connections.spawn(player.unless_broken(stream, Some(asked), breaking.clone()));
+                        connections.spawn(player.unless_broken(stream, Some(requested), breaking.clone()));
                     }
                 }
                 _ = left.wait_for(|left| *left == 0) => {}
@@ -149,11 +150,11 @@ impl Player {
     async fn unless_broken(
         self: Arc<Self>,
         stream: Stream,
-        asked: Option<ReceivedRequest>,
+        requested: Option<ReceivedRequest>,
         mut phase: watch::Receiver<Phase>,
     ) {
         tokio::select! {
-            () = self.answer(stream, asked) => {}
+            () = self.answer(stream, requested) => {}
             Ok(_) = phase.wait_for(|phase| *phase == Phase::Broken) => {}
         }
     }
@@ -161,7 +162,7 @@ impl Player {
     /// Reads a complete request; `None` if the tool sent nothing. Bytes that are not a request are complete when they are as
     /// long as recorded.
     async fn request(&self, stream: &Stream) -> Option<ReceivedRequest> {
-        let (mut tap, mut asked) = (Tap::new(), ReceivedRequest::default());
+        let (mut tap, mut requested) = (Tap::new(), ReceivedRequest::default());
         let mut buffer = vec![0; READ_SIZE];
         loop {
             let (n, _closed) = stream.receive(&mut buffer).await.unwrap_or_default();
@@ -171,16 +172,16 @@ impl Player {
                 tap.handle_bytes(Side::Client, buffer.get(..n).unwrap_or_default());
             }
             while let Some(piece) = tap.poll_transmit() {
-                asked.bytes.extend_from_slice(piece.bytes());
+                requested.bytes.extend_from_slice(piece.bytes());
                 if let PieceKind::Request(_) = piece.kind {
                     let error = tap.error(Side::Client);
-                    asked.described = Some(Described::of(&piece, tap.request(), error));
-                    return Some(asked);
+                    requested.described = Some(Described::of(&piece, tap.request(), error));
+                    return Some(requested);
                 }
             }
-            let is_complete = !asked.bytes.is_empty() && !self.may_continue(&asked.bytes);
+            let is_complete = !requested.bytes.is_empty() && !self.may_continue(&requested.bytes);
             if n == 0 || is_complete {
-                return Some(asked).filter(|asked| !asked.bytes.is_empty());
+                return Some(requested).filter(|requested| !requested.bytes.is_empty());
             }
         }
     }
@@ -188,19 +189,19 @@ impl Player {
     /// Returns whether recorded bytes that are not a request start with these bytes and continue.
     fn may_continue(&self, bytes: &[u8]) -> bool {
         let others = self.talk.conversations.iter().filter(|it| it.message.is_none());
-        let mut others = others.map(Conversation::asked_bytes);
+        let mut others = others.map(Conversation::requested_bytes);
         others.clone().all(|sent| sent != bytes) && others.any(|sent| sent.starts_with(bytes))
     }
 
-    async fn answer(&self, stream: Stream, asked: Option<ReceivedRequest>) {
-        let asked = match asked {
-            Some(asked) => asked,
+    async fn answer(&self, stream: Stream, requested: Option<ReceivedRequest>) {
+        let requested = match requested {
+            Some(requested) => requested,
             None => match self.request(&stream).await {
-                Some(asked) => asked,
+                Some(requested) => requested,
                 None => return,
             },
         };
-        let (index, mut exchange) = self.choose(&asked);
+        let (index, mut exchange) = self.choose(&requested);
         let Some(conversation) = index.and_then(|index| self.talk.conversations.get(index)) else {
             let refusal = ErrorReply::from(Hresult::UNKNOWN_COMMAND).to_bytes().unwrap_or_default();
             let _gone = stream.send_all(&refusal, &[]).await;
@@ -236,11 +237,11 @@ impl Player {
 
     /// Chooses a recorded request: the first unused one that is equal, or else the first unused one with the same command, or
     /// else the last one that is equal.
-    fn choose(&self, asked: &ReceivedRequest) -> (Option<usize>, Exchange) {
+    fn choose(&self, requested: &ReceivedRequest) -> (Option<usize>, Exchange) {
         let mut state = lock(&self.state);
-        let all = || self.talk.conversations.iter().enumerate().filter(|(_, it)| it.asked.is_some());
-        let is_equal = |it: &Conversation| it.asked_bytes() == asked.bytes;
-        let id = asked.described.as_ref().and_then(|it| it.id);
+        let all = || self.talk.conversations.iter().enumerate().filter(|(_, it)| it.requested.is_some());
+        let is_equal = |it: &Conversation| it.requested_bytes() == requested.bytes;
+        let id = requested.described.as_ref().and_then(|it| it.id);
         let is_alike = |it: &Conversation| id.is_some() && it.described.as_ref().and_then(|it| it.id) == id;
         let unused = |index: &usize| !state.used.contains(index);
         let equal = all().find(|(index, it)| unused(index) && is_equal(it));
@@ -257,11 +258,11 @@ impl Player {
         let recorded = chosen.map(|(_, it)| it);
         let mut exchange = exchange(recorded, verdict);
         if recorded.is_none() {
-            (exchange.id, exchange.name) = (id, asked.described.as_ref().and_then(|it| it.name));
+            (exchange.id, exchange.name) = (id, requested.described.as_ref().and_then(|it| it.name));
         }
         if let (Verdict::Differs, Some(recorded)) = (verdict, recorded) {
-            exchange.differences = differences_of(recorded.described.as_ref(), asked.described.as_ref());
-            exchange.offset = first_difference(recorded.asked_bytes(), &asked.bytes);
+            exchange.differences = differences_of(recorded.described.as_ref(), requested.described.as_ref());
+            exchange.offset = first_difference(recorded.requested_bytes(), &requested.bytes);
         }
         let index = chosen.map(|(index, _)| index);
         state.used.extend(index);
@@ -277,8 +278,8 @@ impl Player {
         index: usize,
         sent: &mut u64,
     ) -> Result<(), TalkError> {
-        let asked = conversation.asked.map(|(t, _)| t).unwrap_or_default();
-        let (mut from, mut began) = (asked, Instant::now());
+        let requested = conversation.requested.map(|(t, _)| t).unwrap_or_default();
+        let (mut from, mut began) = (requested, Instant::now());
         let mut was_stopped = false;
         self.wait_for_stream(conversation).await;
         for answer in &conversation.answers {
@@ -334,7 +335,7 @@ impl Player {
         let state = lock(&self.state);
         let mut exchanges = state.exchanges.clone();
         let all = self.talk.conversations.iter().enumerate();
-        let left = all.filter(|(index, it)| it.asked.is_some() && !state.used.contains(index));
+        let left = all.filter(|(index, it)| it.requested.is_some() && !state.used.contains(index));
         exchanges.extend(left.map(|(_, it)| exchange(Some(it), Verdict::NotAsked)));
         Report { exchanges }
     }
@@ -345,7 +346,7 @@ pub(super) fn exchange(recorded: Option<&Conversation>, verdict: Verdict) -> Exc
     let described = recorded.and_then(|it| it.described.as_ref());
     Exchange {
         conn: recorded.map(|it| it.conn.clone()),
-        line: recorded.and_then(|it| it.asked).map(|(_, line)| line),
+        line: recorded.and_then(|it| it.requested).map(|(_, line)| line),
         id: described.and_then(|it| it.id),
         name: described.and_then(|it| it.name),
         verdict,

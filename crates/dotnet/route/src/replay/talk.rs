@@ -84,7 +84,7 @@ pub(crate) struct Conversation {
     /// The advertise message, if the runtime connected to a port.
     pub(crate) advertise: Option<Vec<u8>>,
     /// The time and the line at which the request was complete.
-    pub(crate) asked: Option<(Duration, u64)>,
+    pub(crate) requested: Option<(Duration, u64)>,
     /// All bytes that the client has sent.
     pub(crate) sent: Vec<u8>,
     /// The bytes of the request.
@@ -110,7 +110,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Returns the bytes of the request; if it is not a request, all bytes that were sent.
-    pub(crate) fn asked_bytes(&self) -> &[u8] {
+    pub(crate) fn requested_bytes(&self) -> &[u8] {
         if self.message.is_some() { &self.request_bytes } else { &self.sent }
     }
 
@@ -156,7 +156,7 @@ impl Talk {
             loader.entry(located.line, located.entry)?;
         }
         let TalkLoader { mut conversations, process, .. } = loader;
-        if conversations.iter().all(|conversation| conversation.asked.is_none()) {
+        if conversations.iter().all(|conversation| conversation.requested.is_none()) {
             return Err(TalkError::Empty);
         }
         link_stops(&mut conversations);
@@ -258,7 +258,7 @@ impl TalkLoader<'_> {
         if side == Side::Client {
             conversation.sent.extend_from_slice(bytes);
             // Bytes that are not a request count on arrival, a request when it is complete.
-            conversation.asked.get_or_insert((t, line));
+            conversation.requested.get_or_insert((t, line));
         } else if conversation.advertise.is_some()
             || !matches!(pieces.first(), Some((_, piece)) if matches!(piece.kind, PieceKind::Advertise(_)))
         {
@@ -273,7 +273,7 @@ impl TalkLoader<'_> {
             }
             match piece.kind {
                 PieceKind::Request(message) => {
-                    conversation.asked = Some((t, line));
+                    conversation.requested = Some((t, line));
                     (conversation.message, conversation.described) = (Some(message), Some(described));
                 }
                 PieceKind::Reply(message) => {
@@ -317,7 +317,7 @@ impl TalkLoader<'_> {
 /// Links each stop request to the session that it stops: the last one started with this id.
 fn link_stops(conversations: &mut [Conversation]) {
     let mut by_line: Vec<usize> = (0..conversations.len()).collect();
-    by_line.sort_by_key(|index| conversations.get(*index).and_then(|it| it.asked).map(|(_, line)| line));
+    by_line.sort_by_key(|index| conversations.get(*index).and_then(|it| it.requested).map(|(_, line)| line));
     let mut sessions: BTreeMap<u64, usize> = BTreeMap::new();
     for index in by_line {
         let Some(conversation) = conversations.get_mut(index) else { continue };
@@ -327,9 +327,9 @@ fn link_stops(conversations: &mut [Conversation]) {
         let Some(Request::StopTracing(id)) = conversation.request() else { continue };
         let Some(of) = sessions.get(&id.0).copied() else { continue };
         conversation.stops = Some(of);
-        let asked = conversation.asked;
+        let requested = conversation.requested;
         if let Some(session) = conversations.get_mut(of) {
-            session.stopped = session.stopped.or(asked);
+            session.stopped = session.stopped.or(requested);
         }
     }
 }

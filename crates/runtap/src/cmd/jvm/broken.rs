@@ -7,35 +7,35 @@ use runtap_bytefrog::{Finding, Report};
 use runtap_bytefrog_proto::{Rule, Violation};
 
 /// The number of violations described per rule.
-const WORDS: usize = 5;
+const MAX_DESCRIPTIONS: usize = 5;
 
 /// Broken rules, sorted by their ids.
 #[derive(Debug, Clone, Default)]
 pub(in crate::cmd) struct BrokenRules(Vec<Finding>);
 
 impl BrokenRules {
-    /// Records a violation, and returns the number of violations of its rule so far. `words` describes the violation.
-    pub(in crate::cmd::jvm) fn add(&mut self, rule: Rule, words: impl FnOnce() -> String) -> u64 {
-        let finding = self.of(rule);
+    /// Records a violation, and returns the number of violations of its rule so far. `describe` describes the violation.
+    pub(in crate::cmd::jvm) fn add(&mut self, rule: Rule, describe: impl FnOnce() -> String) -> u64 {
+        let finding = self.entry(rule);
         finding.count = finding.count.saturating_add(1);
-        if finding.first.len() < WORDS {
-            finding.first.push(words());
+        if finding.first.len() < MAX_DESCRIPTIONS {
+            finding.first.push(describe());
         }
         finding.count
     }
 
     /// Adds the violations found by a report.
-    pub(in crate::cmd::jvm) fn and(mut self, report: &Report) -> Self {
+    pub(in crate::cmd::jvm) fn with_report(mut self, report: &Report) -> Self {
         for found in &report.findings {
-            let finding = self.of(found.rule);
+            let finding = self.entry(found.rule);
             finding.count = finding.count.saturating_add(found.count);
-            let room = WORDS.saturating_sub(finding.first.len());
+            let room = MAX_DESCRIPTIONS.saturating_sub(finding.first.len());
             finding.first.extend(found.first.iter().take(room).cloned());
         }
         self
     }
 
-    fn of(&mut self, rule: Rule) -> &mut Finding {
+    fn entry(&mut self, rule: Rule) -> &mut Finding {
         let at = self.0.partition_point(|finding| finding.rule < rule);
         if self.0.get(at).is_none_or(|finding| finding.rule != rule) {
             self.0.insert(at, Finding { rule, count: 0, first: Vec::new() });
@@ -55,7 +55,10 @@ impl BrokenRules {
 }
 
 /// Describes a violation, with its connection and offset if known.
-pub(in crate::cmd::jvm) fn words(connection: Option<Connection>, violation: &Violation) -> String {
+pub(in crate::cmd::jvm) fn describe_violation(
+    connection: Option<Connection>,
+    violation: &Violation,
+) -> String {
     let offset = violation.offset.map(|offset| format!("at offset {offset}"));
     let place: Vec<String> =
         connection.map(|connection| connection.to_string()).into_iter().chain(offset).collect();

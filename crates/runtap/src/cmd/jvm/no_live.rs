@@ -25,7 +25,7 @@ impl View {
     pub(super) async fn show(
         self,
         _hq: &Arc<Hq>,
-        _heard: &Arc<Watch>,
+        _watch: &Arc<Watch>,
         _stops: &Stops,
         _over: Instant,
         _stays: bool,

@@ -11,10 +11,10 @@ use crate::exit::usage;
 
 /// The agents that will compile the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
+pub(super) enum TargetAgents {
     /// Runtap's agent.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it is for Linux"))]
-    Ours,
+    Runtap,
     /// Any agent that connects: syntax that only Java supports may be valid.
     Any,
 }
@@ -29,13 +29,13 @@ const JAVA_ONLY: [&str; 17] = [
 ///
 /// # Errors
 /// Fails at the first invalid pattern.
-pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
+pub(super) fn check(tracing: &JvmTracing, agents: TargetAgents) -> anyhow::Result<()> {
     let include = tracing.include.iter().map(|pattern| ("--include", pattern));
     let exclude = tracing.exclude.iter().map(|pattern| ("--exclude", pattern));
     if tracing.include.len() + tracing.exclude.len() > MAX_PATTERNS {
         return Err(usage(format!("--include, --exclude: more than {MAX_PATTERNS} expressions")));
     }
-    if agents == For::Ours
+    if agents == TargetAgents::Runtap
         && let Err(error) = Patterns::new(&tracing.include, &tracing.exclude)
         // The check of single patterns below has better messages.
         && find_error(&error.pattern).is_none()
@@ -49,7 +49,7 @@ pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
         )));
     }
     for (option, pattern) in include.chain(exclude) {
-        if agents == For::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
+        if agents == TargetAgents::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
             continue;
         }
         if let Some((why, at)) = find_error(pattern) {
@@ -66,7 +66,7 @@ const JDK_PACKAGES: [&str; 5] = ["java", "javax", "jdk", "sun", "com/sun"];
 /// Returns the first pattern that names classes of the JDK. A pattern such as `.*`, which matches them among others, does not
 /// count.
 #[cfg(target_os = "linux")]
-pub(super) fn for_the_jdk(include: &[String]) -> Option<&str> {
+pub(super) fn first_jdk_pattern(include: &[String]) -> Option<&str> {
     let names_jdk_class = |pattern: &str| {
         pattern.split('|').any(|choice| {
             let name = choice.trim_start_matches(['^', '(', '?', ':']);
@@ -140,10 +140,10 @@ mod tests {
         for jdk in
             ["^java/util/", "jdk/internal/", "^(java|sun)/", "^app/|^java/lang/String$", "^(?:com/sun/)"]
         {
-            assert_eq!(for_the_jdk(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
+            assert_eq!(first_jdk_pattern(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
         }
         for other in ["", ".*", "^com/example/", "^javax0/", "^app/java/", "^sunny/"] {
-            assert_eq!(for_the_jdk(&[other.to_owned()]), None, "{other}");
+            assert_eq!(first_jdk_pattern(&[other.to_owned()]), None, "{other}");
         }
     }
 }

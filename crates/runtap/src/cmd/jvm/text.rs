@@ -54,7 +54,7 @@ pub(in crate::cmd::jvm) fn took(known: Option<u64>, is_more: bool) -> String {
 }
 
 /// Returns the explanation for a trace without calls, and how to record calls; `None` if the trace has calls.
-pub(in crate::cmd::jvm) fn instead(detail: Detail) -> Option<&'static str> {
+pub(in crate::cmd::jvm) fn missing_calls_hint(detail: Detail) -> Option<&'static str> {
     match detail {
         Detail::Calls => None,
         Detail::Counts => Some(
@@ -105,8 +105,8 @@ impl ReportText<'_> {
             Detail::Coverage => writeln!(out, "{} ran", Things(called, "method"))?,
             Detail::Unsent => {}
         }
-        if let Some(instead) = instead(detail) {
-            writeln!(out, "{instead}")?;
+        if let Some(hint) = missing_calls_hint(detail) {
+            writeln!(out, "{hint}")?;
         }
         let untimed = counters.counted_besides();
         if untimed > 0 {

@@ -16,7 +16,7 @@ use super::write_script;
 /// Moves the arguments of a server from before `--` to after the command, where a generated script has them. Thus both `mtp
 /// host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` work in hand-written scripts, and a server's `--help`
 /// reaches the test application.
-pub(in crate::cmd) fn familiar(words: &mut Vec<OsString>) {
+pub(in crate::cmd) fn normalize_args(words: &mut Vec<OsString>) {
     let Some(end) = words.iter().position(|word| word == "--") else { return };
     let Some(verb) = words.get(..end).and_then(|before| {
         before.windows(2).position(|pair| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host"))

@@ -9,7 +9,7 @@ use runtap_transcript::{Inspector, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{each, line_of, warn_if_partial};
+use super::{each, single_line, warn_if_partial};
 use crate::cli::MtpInspect;
 use crate::output::Output;
 
@@ -73,10 +73,10 @@ fn text(row: &Row, is_verbose: bool) -> String {
     let time = row.t.map(|t| format!("{t:.6}")).unwrap_or_default();
     let short = |text: &Option<String>| Clean(text.as_deref().unwrap_or_default()).to_string();
     let name = row.name.as_deref().filter(|_| row.what == "frame").unwrap_or(&row.what);
-    let mut what = line_of(&row.summary);
+    let mut what = single_line(&row.summary);
     if let Some(error) = &row.error {
         let between = if what.is_empty() { "" } else { "; " };
-        what = format!("{what}{between}error: {}", line_of(error));
+        what = format!("{what}{between}error: {}", single_line(error));
     }
     let (conn, dir, name) = (short(&row.conn), short(&row.dir), Clean(name).to_string());
     let line = format!("{frame:>5}  {time:>10}  {conn:<8}  {dir:<3}  {name:<24}  {what}");

@@ -17,7 +17,7 @@ use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
 use runtap_transcript::{Cut, Error as TranscriptError, Located, Reader};
 
-pub(super) use self::host::familiar;
+pub(super) use self::host::normalize_args as familiar;
 use crate::cli::{Mtp, MtpVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -117,7 +117,7 @@ fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
 }
 
 /// Formats text from a recording as one line, sanitized and shortened.
-fn line_of(text: &str) -> String {
-    const LETTERS: usize = 200;
-    shortened(Clean(text).to_string(), Some(LETTERS))
+fn single_line(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    shortened(Clean(text).to_string(), Some(MAX_CHARS))
 }

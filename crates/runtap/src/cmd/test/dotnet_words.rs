@@ -133,7 +133,7 @@ const VERBOSITY_LEVELS: [&str; 10] =
     ["q", "quiet", "m", "minimal", "n", "normal", "d", "detailed", "diag", "diagnostic"];
 
 /// Replaces these options in a complete command line by options that the parser knows.
-pub(crate) fn familiar(words: &mut Vec<OsString>) {
+pub(crate) fn normalize_args(words: &mut Vec<OsString>) {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let behind = words.split_off(end);
     let mut given = std::mem::take(words).into_iter().peekable();
@@ -211,7 +211,7 @@ mod tests {
 
     fn normalized(line: &str) -> String {
         let mut words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        familiar(&mut words);
+        normalize_args(&mut words);
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ").replace(UNUSED, "U")
     }

@@ -37,7 +37,7 @@ use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
 
-pub(super) use self::dotnet_words::familiar;
+pub(super) use self::dotnet_words::normalize_args as familiar;
 use self::module_failure::describe;
 pub(super) use self::reports::names as reports;
 use self::settings::Settings;
@@ -111,7 +111,7 @@ fn work(
     sink.begin()?;
     spec.live_output = sink.follows_output();
     spec.keeper = sink.keeper();
-    sink.know(std::mem::take(&mut planned.known));
+    sink.add_known_tests(std::mem::take(&mut planned.known));
     // An application with its own restriction does not run completely.
     let is_restricted = restricts_tests(&spec.application.arguments);
     let complete = if is_restricted { Vec::new() } else { std::mem::take(&mut planned.complete) };

@@ -38,9 +38,9 @@ struct Budget {
 
 /// Budgets in bytes. Sources, the ids and locations of tests, suffice for a million tests; those of a module are freed at its
 /// end.
-const MOST_SOURCES: usize = 256 << 20;
-const MOST_MESSAGES: usize = 16 << 20;
-const MOST_ARTIFACTS: usize = 64 << 20;
+const MAX_SOURCES_BYTES: usize = 256 << 20;
+const MAX_MESSAGES_BYTES: usize = 16 << 20;
+const MAX_ARTIFACTS_BYTES: usize = 64 << 20;
 
 impl Budget {
     fn of(bytes: usize) -> Self {
@@ -101,7 +101,7 @@ impl RunResults {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }
         let progress_by_module = vec![ModuleProgress::default(); modules.len()];
-        let (sources, messages) = (Budget::of(MOST_SOURCES), Budget::of(MOST_MESSAGES));
+        let (sources, messages) = (Budget::of(MAX_SOURCES_BYTES), Budget::of(MAX_MESSAGES_BYTES));
         Ok(Self {
             spool,
             lost: None,
@@ -109,18 +109,18 @@ impl RunResults {
             progress_by_module,
             sources,
             messages,
-            artifacts: Budget::of(MOST_ARTIFACTS),
+            artifacts: Budget::of(MAX_ARTIFACTS_BYTES),
         })
     }
 
     /// Adds facts about tests that were discovered before the run.
-    pub(super) fn know(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
+    pub(super) fn add_known_tests(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
         for (module, test) in known {
-            self.learn_before(module, &test);
+            self.add_listed_test(module, &test);
         }
     }
 
-    fn learn_before(&mut self, module: ModuleId, test: &TestInfo) {
+    fn add_listed_test(&mut self, module: ModuleId, test: &TestInfo) {
         self.progress(module, |it| it.listed = true);
         let facts = facts(test);
         if self.sources.reserve(test.uid.len() + facts.bytes())
@@ -141,22 +141,22 @@ impl RunResults {
     }
 
     /// Adds facts about a test that were discovered after the run.
-    pub(super) fn learn(&mut self, module: ModuleId, test: &TestInfo) {
-        self.keep(|spool| spool.know(module.0, &test.uid, &facts(test)));
+    pub(super) fn add_late_facts(&mut self, module: ModuleId, test: &TestInfo) {
+        self.modify(|spool| spool.know(module.0, &test.uid, &facts(test)));
     }
 
     /// Completes the results at the end of the run.
     pub(super) fn settle(&mut self) {
-        self.keep(Spool::settle);
+        self.modify(Spool::settle);
     }
 
     /// Returns all results; `None` if some are lost.
-    pub(super) fn whole(&self) -> Option<&Spool<File>> {
+    pub(super) fn complete(&self) -> Option<&Spool<File>> {
         self.lost.is_none().then_some(&self.spool)
     }
 
     /// Changes the stored results. After a failure the stored data is unreliable and no longer changed.
-    fn keep(&mut self, change: impl FnOnce(&mut Spool<File>) -> io::Result<()>) {
+    fn modify(&mut self, change: impl FnOnce(&mut Spool<File>) -> io::Result<()>) {
         if self.lost.is_none() {
             self.lost = change(&mut self.spool).err();
         }
@@ -190,7 +190,7 @@ impl RunResults {
                 it.framework = introduction.target_framework();
                 it.architecture = introduction.architecture.to_lowercase();
             }),
-            RunEvent::Discovered { module, test } => self.learn_before(*module, test),
+            RunEvent::Discovered { module, test } => self.add_listed_test(*module, test),
             RunEvent::TestEnded { module, result, .. } => return Some(self.result(*module, result)),
             RunEvent::Artifact { module, artifact } => {
                 let shown = shown_artifact(artifact);
@@ -221,7 +221,7 @@ impl RunResults {
                     }
                 });
             }
-            RunEvent::RowsMerged { module, rows } => self.keep(|spool| spool.merge(module.0, rows)),
+            RunEvent::RowsMerged { module, rows } => self.modify(|spool| spool.merge(module.0, rows)),
             RunEvent::ModuleEnded { module, totals, failures, exit_code, duration, .. } => {
                 if self.lost.is_some() {
                     self.spool.set_totals(module.0, counted(totals));
@@ -283,7 +283,7 @@ impl RunResults {
     fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {
         self.progress(module, |it| it.ran = true);
         let mut shown = self.described(module, result);
-        self.keep(|spool| {
+        self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
                 if result.state == mtp::State::Skipped {
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(results.known.len(), 255);
         results.forget_sources(module);
         results.report_rejected(module);
-        assert_eq!((results.known.len(), results.sources.left), (0, MOST_SOURCES));
+        assert_eq!((results.known.len(), results.sources.left), (0, MAX_SOURCES_BYTES));
         let messages = &results.spool.modules()[0].messages;
         let last: Vec<_> = messages.iter().skip(16).map(|it| it.text.as_str()).collect();
         let lacks = ["45 sources of tests", "4 messages"]

@@ -170,7 +170,7 @@ fn path_identity(path: &Path) -> (PathBuf, OsString) {
 
 impl Reports {
     /// Returns whether a report uses standard output.
-    pub(super) fn use_stdout(&self) -> bool {
+    pub(super) fn uses_stdout(&self) -> bool {
         self.0.iter().any(Report::is_on_stdout)
     }
 
@@ -192,13 +192,13 @@ impl Reports {
     }
 
     /// Returns whether a report is written from the results at the end.
-    pub(super) fn need_results(&self) -> bool {
+    pub(super) fn needs_results(&self) -> bool {
         self.0.iter().any(|report| !matches!(report, Report::Events(_) | Report::EventsOnStdout))
     }
 
     /// Returns whether a report shows facts that only a listing provides, for a run with this exit code. GitHub annotations
     /// need the locations of tests that failed.
-    pub(super) fn want_facts(&self, exit_code: i32) -> bool {
+    pub(super) fn needs_facts(&self, exit_code: i32) -> bool {
         self.0.iter().any(|report| match report {
             Report::File(..) | Report::Stdout(_) => true,
             Report::GitHub => exit_code != 0,
@@ -209,7 +209,7 @@ impl Reports {
     /// Writes the reports unless results are lost. An error is reported and does not affect other reports. Returns whether all
     /// reports were written.
     pub(super) fn write(self, results: Option<&Spool<File>>, output: Output) -> bool {
-        let taken = output.json() || self.use_stdout();
+        let taken = output.json() || self.uses_stdout();
         let mut all = true;
         for report in self.0 {
             let title = report.title();

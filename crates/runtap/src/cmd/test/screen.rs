@@ -1,7 +1,7 @@
 //! Output of lines with the progress of the run below them, which is redrawn in place; without a terminal, a status line from
 //! time to time.
 //!
-//! The cursor rests at the start of the progress. Text printed [beside](beside) it overwrites the progress, which is then drawn
+//! The cursor rests at the start of the progress. Text printed [beside](print_beside) it overwrites the progress, which is then drawn
 //! below.
 
 use std::io::{self, Write};

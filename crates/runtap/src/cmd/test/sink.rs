@@ -80,7 +80,7 @@ impl Sink {
             None if output.json() && options.summary => RunOutput::Summary,
             None if output.json() => RunOutput::Events(EventStream::new(Box::new(io::stdout()))),
             None => {
-                let screen = screen(options, spec, reports.use_stdout(), output);
+                let screen = screen(options, spec, reports.uses_stdout(), output);
                 RunOutput::Lines(Lines::new(screen, options.output, &spec.modules))
             }
         };
@@ -116,13 +116,13 @@ impl Sink {
     }
 
     /// Adds facts about tests that were discovered before the run.
-    pub(super) fn know(&mut self, known: Vec<(ModuleId, TestInfo)>) {
-        self.results.know(known);
+    pub(super) fn add_known_tests(&mut self, known: Vec<(ModuleId, TestInfo)>) {
+        self.results.add_known_tests(known);
     }
 
     /// Returns all results so far; `None` if some are lost.
     pub(super) fn results(&self) -> Option<&Spool<File>> {
-        self.results.whole()
+        self.results.complete()
     }
 
     /// Handles an event, and moves the texts of a result out of it; `stopped` tells whether the run was asked to stop. An
@@ -132,7 +132,7 @@ impl Sink {
             collector.event(event);
         }
         let interrupted = stopped.then(|| self.interruption(event));
-        let result = self.keep(|results| results.take(event, interrupted));
+        let result = self.modify(|results| results.take(event, interrupted));
         // Reports at the end contain the run's exit code, so change it first.
         if let RunEvent::RunEnded { exit_code, .. } = event
             && *exit_code == code::OK
@@ -179,11 +179,11 @@ impl Sink {
     }
 
     /// Changes the results. If results are lost by that, prints a warning.
-    fn keep<T>(&mut self, change: impl FnOnce(&mut RunResults) -> T) -> T {
+    fn modify<T>(&mut self, change: impl FnOnce(&mut RunResults) -> T) -> T {
         let was_complete = self.results.lost.is_none();
         let done = change(&mut self.results);
         if was_complete && let Some(error) = &self.results.lost {
-            self.failed |= self.reports.need_results();
+            self.failed |= self.reports.needs_results();
             let folder = std::env::temp_dir();
             print_beside(|| {
                 self.output.warning(format_args!(
@@ -214,12 +214,12 @@ impl Sink {
         let modules = self.results.not_listed();
         let is_hard_stop = stop.level() == Some(StopLevel::Hard);
         let is_useless = is_hard_stop || modules.is_empty() || self.results.lost.is_some();
-        if spec.mode != Mode::Run || is_useless || !self.reports.want_facts(exit_code) {
+        if spec.mode != Mode::Run || is_useless || !self.reports.needs_facts(exit_code) {
             return;
         }
         let limit = if stop.level().is_some() { spec.timeouts.grace } else { spec.timeouts.start };
         let silent = listing::list(spec, &modules, limit, stop, |module, test| {
-            self.keep(|results| results.learn(module, &test));
+            self.modify(|results| results.add_late_facts(module, &test));
         });
         let silent = silent.unwrap_or_else(|error| {
             self.output.warning(format_args!("no application can list its tests: {error}"));
@@ -235,11 +235,11 @@ impl Sink {
 
     /// Writes the final output. Returns whether everything that was requested is written.
     pub(super) fn finish(mut self) -> anyhow::Result<bool> {
-        self.keep(RunResults::settle);
+        self.modify(RunResults::settle);
         if let Some(collector) = &self.collector {
             report_collected(&collector.finish(), self.output);
         }
-        self.failed |= !std::mem::take(&mut self.reports).write(self.results.whole(), self.output);
+        self.failed |= !std::mem::take(&mut self.reports).write(self.results.complete(), self.output);
         match std::mem::replace(&mut self.shown, RunOutput::Nothing) {
             RunOutput::Summary => self.summarize(),
             RunOutput::List(list) => list.finish(self.output)?,

@@ -7,14 +7,14 @@ use runtap_mtp_proto::{FileArtifact, Frame, Limits, Message, MessageId};
 
 /// Filters the messages that are sent.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(crate) struct ArtifactFilter {
     /// The directory of files that may be named; `None` if no file may be named.
     root: Option<PathBuf>,
     /// The number of files that were left out.
     pub(crate) left_out: u64,
 }
 
-impl Guard {
+impl ArtifactFilter {
     /// Creates a filter that allows all files, or only files below the current directory.
     pub(crate) fn new(allows_all: bool) -> Self {
         Self { root: Path::new(if allows_all { "/" } else { "." }).canonicalize().ok(), left_out: 0 }
@@ -29,8 +29,8 @@ impl Guard {
             match Frame::parse(rest, Limits::default()) {
                 Ok((frame, size)) => {
                     let (bytes, behind) = rest.split_at(size);
-                    match self.bounded(&frame) {
-                        Some(bounded) => ready.extend(bounded),
+                    match self.filtered(&frame) {
+                        Some(filtered) => ready.extend(filtered),
                         None => ready.extend_from_slice(bytes),
                     }
                     rest = behind;
@@ -50,7 +50,7 @@ impl Guard {
     }
 
     /// Returns the replacement for a message that names disallowed files; `None` if the message may be sent as it is.
-    fn bounded(&mut self, frame: &Frame<'_>) -> Option<Vec<u8>> {
+    fn filtered(&mut self, frame: &Frame<'_>) -> Option<Vec<u8>> {
         if frame.id != MessageId::FILE_ARTIFACTS {
             return None;
         }
@@ -110,14 +110,14 @@ mod tests {
         let sent = frame(&[&own_file, &foreign_file, &outside, &by_dots]);
         let expected = frame(&[&own_file, &outside]);
         for split in 0..=sent.len() {
-            let mut guard = Guard { root: Some(inside.canonicalize().unwrap()), left_out: 0 };
+            let mut filter = ArtifactFilter { root: Some(inside.canonicalize().unwrap()), left_out: 0 };
             let (mut waiting, mut ready) = (expected.clone(), Vec::new());
             for part in [&sent[..split], &sent[split..]] {
                 waiting.extend_from_slice(part);
-                ready.extend(guard.take(&mut waiting));
+                ready.extend(filter.take(&mut waiting));
             }
             assert_eq!((ready, waiting.len()), ([&expected[..], &expected].concat(), 0), "cut at {split}");
-            assert_eq!(guard.left_out, 2);
+            assert_eq!(filter.left_out, 2);
         }
     }
 }

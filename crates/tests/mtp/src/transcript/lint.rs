@@ -11,7 +11,7 @@ use runtap_transcript::{Close, Direction, Entry, Frame, Header, Located, Open, P
 use serde_json::Value;
 
 use super::fault::{Fault, Flaw};
-use super::protocol::{TestPipe, implied, mode_of, pipe_of, what_of};
+use super::protocol::{TestPipe, missing_open, mode_of, pipe_of, what_of};
 
 /// The maximum number of findings that are kept; further ones are only counted. A broken recording may have one per frame.
 const MAX_FINDINGS: usize = 10_000;
@@ -129,12 +129,12 @@ impl Linter {
                 _ => None,
             })
         };
-        let said = |from: Direction| {
+        let handshake_from = |from: Direction| {
             frames()
                 .filter(move |frame| frame.dir == TestPipe::name(from))
                 .find_map(|frame| handshake(frame.hex.as_deref()?))
         };
-        let (request, reply) = (said(Direction::FromClient), said(Direction::FromServer));
+        let (request, reply) = (handshake_from(Direction::FromClient), handshake_from(Direction::FromServer));
         self.summary.version = reply.as_ref().and_then(Handshake::chosen_version);
         self.machine = Some(Application::new(settings(
             &self.header.clone().unwrap_or_default(),
@@ -183,7 +183,7 @@ impl Linter {
         if !self.links.contains_key(conn) {
             let detail = "this is its first line".to_owned();
             self.flaw(Flaw::NotOpened, detail, Some(conn), line);
-            self.open(&implied(conn, first));
+            self.open(&missing_open(conn, first));
         }
     }
 

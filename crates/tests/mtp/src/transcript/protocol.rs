@@ -100,7 +100,7 @@ pub(crate) fn pipe_of(open: &Open) -> Pipe {
 }
 
 /// Returns the missing `open` line of a connection, whose first message determines the pipe.
-pub(crate) fn implied(conn: &str, first: Option<MessageId>) -> Open {
+pub(crate) fn missing_open(conn: &str, first: Option<MessageId>) -> Open {
     let mut open = Open { conn: conn.to_owned(), ..Open::default() };
     if first == Some(MessageId::WAIT_FOR_SERVER_CONTROL) {
         open.more.insert("pipe".to_owned(), "control".into());
@@ -127,6 +127,6 @@ pub(crate) fn mode_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Mode {
 }
 
 /// Formats the version chosen in the reply to a handshake.
-pub(crate) fn chosen(version: Option<Version>) -> String {
+pub(crate) fn version_text(version: Option<Version>) -> String {
     version.map_or_else(|| "rejected".to_owned(), |version| version.to_string())
 }

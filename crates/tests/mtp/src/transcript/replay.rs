@@ -20,8 +20,8 @@ use thiserror::Error;
 
 use runtap_transport::LocalStream;
 
-use super::artifacts::Guard;
-use super::protocol::{TestPipe, implied, mode_of, pipe_of};
+use super::artifacts::ArtifactFilter;
+use super::protocol::{TestPipe, missing_open, mode_of, pipe_of};
 use super::tap::socket_path;
 
 /// The time-out for connecting to a server, which may start an application before its socket exists.
@@ -98,7 +98,7 @@ struct Step {
     line: u64,
     t: f64,
     conn: String,
-    what: StepAction,
+    action: StepAction,
 }
 
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl Replay {
         if self.held > MAX_HELD {
             return Err(ReplayError::TooLarge { line });
         }
-        let step = |t, conn, what| Step { line, t, conn, what };
+        let step = |t, conn, action| Step { line, t, conn, action };
         match entry {
             Entry::Header(header) => self.header = header,
             Entry::Open(open) => {
@@ -168,7 +168,7 @@ impl Replay {
             Entry::Frame(frame) if frame.dir == TestPipe::name(Direction::FromClient) => {
                 let bytes = frame.hex.unwrap_or_default();
                 if self.opened.insert(frame.conn.clone()) {
-                    let pipe = pipe_of(&implied(&frame.conn, id_of(&bytes)));
+                    let pipe = pipe_of(&missing_open(&frame.conn, id_of(&bytes)));
                     self.steps.push(step(frame.t, frame.conn.clone(), StepAction::Open(pipe)));
                 }
                 if let (None, Some(Message::Handshake(handshake))) = (&self.execution_id, decoded(&bytes)) {
@@ -210,7 +210,7 @@ impl Replay {
         execution_id: Option<&str>,
         is_fast: bool,
     ) -> Result<Played, ReplayError> {
-        if !self.steps.iter().any(|step| matches!(step.what, StepAction::Send(_))) && self.code.is_none() {
+        if !self.steps.iter().any(|step| matches!(step.action, StepAction::Send(_))) && self.code.is_none() {
             return Err(ReplayError::Nothing);
         }
         let mut player = Player {
@@ -218,7 +218,7 @@ impl Replay {
             control: None,
             links: BTreeMap::new(),
             ids: self.execution_id.take().zip(execution_id.map(str::to_owned)),
-            guard: Guard::new(self.allows_all_files),
+            filter: ArtifactFilter::new(self.allows_all_files),
             played: Played::default(),
         };
         let started = Instant::now();
@@ -233,7 +233,7 @@ impl Replay {
         player.finish()?;
         is_rejected |= player.links.values().any(|link| link.is_rejected);
         let code = if is_rejected { Some(INCOMPATIBLE_EXIT_CODE) } else { self.code };
-        Ok(Played { code, foreign_files: player.guard.left_out, ..player.played })
+        Ok(Played { code, foreign_files: player.filter.left_out, ..player.played })
     }
 }
 
@@ -244,14 +244,14 @@ struct Player<'a> {
     links: BTreeMap<String, ServerConnection>,
     /// The recorded ExecutionId and its replacement.
     ids: Option<(String, String)>,
-    guard: Guard,
+    filter: ArtifactFilter,
     played: Played,
 }
 
 impl Player<'_> {
     /// Plays a step. Returns whether the server has rejected a connection that this step closes.
-    fn step(&mut self, Step { line, conn, what, .. }: Step) -> Result<bool, ReplayError> {
-        match what {
+    fn step(&mut self, Step { line, conn, action, .. }: Step) -> Result<bool, ReplayError> {
+        match action {
             StepAction::Open(Pipe::Data) => {
                 let stream = connect(self.server)?;
                 self.add_connection(conn, stream, Pipe::Data);
@@ -272,8 +272,8 @@ impl Player<'_> {
                 if link.is_rejected {
                     return Ok(false);
                 }
-                link.waiting.extend(patched(bytes, ids));
-                let ready = self.guard.take(&mut link.waiting);
+                link.waiting.extend(with_execution_id(bytes, ids));
+                let ready = self.filter.take(&mut link.waiting);
                 link.send(line, &ready)?;
                 self.played.requests += 1;
                 // The next step may connect to the pipe that the reply names.
@@ -310,7 +310,7 @@ impl Player<'_> {
 impl ServerConnection {
     fn send(&mut self, line: u64, bytes: &[u8]) -> Result<(), ReplayError> {
         let id = id_of(bytes);
-        let lost = |source| ReplayError::Lost { line, what: shown(id), source };
+        let lost = |source| ReplayError::Lost { line, what: describe_id(id), source };
         self.stream.write_all(bytes).map_err(lost)?;
         self.pending = id.map(|id| (line, id));
         Ok(())
@@ -366,7 +366,7 @@ fn id_of(bytes: &[u8]) -> Option<MessageId> {
     Wire::parse(bytes, Limits::default()).ok().map(|(wire, _)| wire.id)
 }
 
-fn shown(id: Option<MessageId>) -> String {
+fn describe_id(id: Option<MessageId>) -> String {
     id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string())
 }
 
@@ -396,7 +396,7 @@ fn decoded(bytes: &[u8]) -> Option<Message> {
 
 /// Returns the frame with the given ExecutionId in place of the recorded one. A message with no or another id, or one that
 /// cannot be encoded exactly, is unchanged.
-fn patched(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
+fn with_execution_id(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
     let Some((recorded, replacement)) = ids.filter(|(recorded, replacement)| recorded != replacement) else {
         return bytes;
     };

@@ -16,7 +16,7 @@ use runtap_transport::naming::port_address;
 use thiserror::Error;
 
 pub use self::system::Signals;
-use self::system::{behind, number, up_to, wait};
+use self::system::{number, prefix, wait, without_prefix};
 use super::protocol::{PIPE_OPTION, mode_of};
 use super::tally::Tally;
 use super::tap::{Server, Tap, socket_path};
@@ -82,7 +82,7 @@ impl Application {
             }
             Some(PathPosition::Here(at, length)) => {
                 let word = self.words.get(at).map(OsString::as_os_str).unwrap_or_default();
-                Ok(Server::At(socket_path(&behind(word, length))))
+                Ok(Server::At(socket_path(&without_prefix(word, length))))
             }
             None => {
                 let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
@@ -102,7 +102,7 @@ impl Application {
             }
             Some(PathPosition::Here(at, length)) => {
                 if let Some(word) = words.get_mut(at) {
-                    *word = up_to(word, length);
+                    *word = prefix(word, length);
                     word.push(socket);
                 }
             }

@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::carried::{self, AgentLibrary};
 use super::collection::Collection;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use super::program;
 use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
@@ -21,7 +21,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, For::Ours)?;
+    patterns::check(&options.tracing, TargetAgents::Runtap)?;
     // Installed first: an interruption at any later point still unloads the agent.
     let stops = Stops::listen()?;
     let carried = AgentLibrary::unpack()?;
@@ -49,11 +49,11 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     // A live program must not wait for runtap, which may be stopped (Ctrl-Z) at any time.
     let when_slow = options.tracing.when_slow.or(Some(WhenSlow::Counts));
     let (tracing, shown) = (JvmTracing { when_slow, ..options.tracing.clone() }, options.shown.clone());
-    let collection = Collection::begin(&tracing, shown, options.duration, &users, stops.clone(), output)?;
+    let collection = Collection::start(&tracing, shown, options.duration, &users, stops.clone(), output)?;
     let client = unless(&stops, program::attach(jvm)).await?;
     // An interruption ends the trace: the agent unloads itself when the collector is gone.
     let own_uid = rustix::process::geteuid().as_raw();
-    let boot = patterns::for_the_jdk(&tracing.include).is_some();
+    let boot = patterns::first_jdk_pattern(&tracing.include).is_some();
     let agent_options =
         carried::options_for_user(&carried::options(collection.address(), boot), own_uid, client.jvm());
     unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
@@ -63,7 +63,7 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     let mut again = stops.listener();
     let left = tokio::select! {
         biased;
-        () = collection.until(leave(&client, output), output) => true,
+        () = collection.until(unload_agent(&client, output), output) => true,
         _ = again.next() => false,
     };
     if !left {
@@ -75,7 +75,7 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
 }
 
 /// Unloads the agent and restores the classes. No warning if the process has exited, because the agent is gone as well.
-async fn leave(client: &Client, output: Output) {
+async fn unload_agent(client: &Client, output: Output) {
     let Err(error) = program::unload(client).await else { return };
     if !has_ended(client.jvm(), &error).await {
         let pid = client.jvm().pid();

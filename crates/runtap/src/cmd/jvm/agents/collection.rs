@@ -11,7 +11,7 @@ use runtap_record::Stops;
 use tokio::time::Instant;
 
 use super::hq::watch::Watch;
-use super::hq::{end, far, lines, listen, show};
+use super::hq::{end, far_future, lines, listen, show};
 use crate::cli::{JvmHq, JvmShown, JvmTracing};
 use crate::output::Output;
 
@@ -28,7 +28,7 @@ impl Collection {
     ///
     /// # Errors
     /// Fails if no port is available.
-    pub(super) fn begin(
+    pub(super) fn start(
         tracing: &JvmTracing,
         shown: JvmShown,
         duration: Option<Duration>,
@@ -77,7 +77,8 @@ impl Collection {
     /// Prints events until the first agent has ended, the duration has elapsed, or the user stops the collection.
     pub(super) async fn collect(&self, output: Output) {
         let over = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
-        lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far), output).await;
+        lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far_future), output)
+            .await;
     }
 
     /// Prints events until `work` completes, and returns its result.

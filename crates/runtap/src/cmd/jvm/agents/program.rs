@@ -26,7 +26,7 @@ pub(super) async fn choose(target: &JvmTarget) -> anyhow::Result<Jvm> {
     let by_word = word.and_then(|word| parse_pid(word).ok());
     let pid = match (target.process_id.or(by_word), target.name.as_deref().or(word)) {
         (Some(pid), _) => pid,
-        (None, Some(name)) => named(name).await?,
+        (None, Some(name)) => find_by_name(name).await?,
         (None, None) => return Err(exit::usage("which process: its id or its name is missing")),
     };
     in_a_thread(move || Jvm::examine(pid).map_err(explain)).await?
@@ -55,7 +55,7 @@ fn check_library(jvm: &Jvm) -> Result<(), AttachError> {
 }
 
 /// Returns the id of the only Java program of the current user that has this name.
-async fn named(name: &str) -> anyhow::Result<u32> {
+async fn find_by_name(name: &str) -> anyhow::Result<u32> {
     let listed = in_a_thread(|| System::current().processes(Options::default())).await?;
     let own_uid = rustix::process::getuid().as_raw();
     let main = |process: &Process| process.java.as_ref().and_then(|java| java.main().map(str::to_owned));

@@ -9,7 +9,7 @@ use runtap_record::{Command, Io, Launched, Stops};
 use super::carried::{self, AgentLibrary};
 use super::collection::Collection;
 use super::loader;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use super::program::explain;
 use crate::cli::JvmRun;
 use crate::cmd::trace::{exit_code, ours};
@@ -21,7 +21,7 @@ use runtap_text::units::Things;
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 
 pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, For::Ours)?;
+    patterns::check(&options.tracing, TargetAgents::Runtap)?;
     let stops = Stops::listen()?;
     if let Some(java) = options.command.first().filter(|word| is_java(word)) {
         loader::check(java).map_err(ours)?;
@@ -29,11 +29,11 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     let carried = AgentLibrary::unpack().map_err(ours)?;
     // JVMs of other users start with the agent but untraced: a command that changes its user no longer belongs to this user.
     let users = vec![rustix::process::geteuid().as_raw()];
-    let collection = Collection::begin(&options.tracing, options.shown, None, &users, stops.clone(), output);
+    let collection = Collection::start(&options.tracing, options.shown, None, &users, stops.clone(), output);
     let collection = collection.map_err(ours)?;
     // Kept on disk: processes that the command leaves behind may start JVMs at any time, even after the trace.
     let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
-    let boot = patterns::for_the_jdk(&options.tracing.include).is_some();
+    let boot = patterns::first_jdk_pattern(&options.tracing.include).is_some();
     let option = agent_option(&library, &carried::options_for_command(collection.address(), boot));
     let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
     let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };

@@ -18,7 +18,7 @@ use super::ControlCommand;
 enum Answer {
     Status { agents: Vec<AgentStatus> },
     Report(JvmDocument),
-    Done { agents: Vec<Done> },
+    Done { agents: Vec<AgentResult> },
     Error { error: String },
 }
 
@@ -47,7 +47,7 @@ struct AgentStatus {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct AgentResult {
     agent: u32,
     ok: bool,
     error: Option<String>,
@@ -110,7 +110,7 @@ fn each(agent: Option<AgentId>, hq: &Hq, act: impl Fn(AgentId) -> Result<(), HqE
     }
     let done = agents.into_iter().map(|id| {
         let error = act(id).err().map(|error| error.to_string());
-        Done { agent: id.0, ok: error.is_none(), error }
+        AgentResult { agent: id.0, ok: error.is_none(), error }
     });
     Answer::Done { agents: done.collect() }
 }

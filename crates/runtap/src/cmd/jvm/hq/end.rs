@@ -235,7 +235,7 @@ fn print_together(
         return output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]));
     }
     let title = format!("{} together", Things(agents, "agent"));
-    let broken = BrokenRules::default().and(&report);
+    let broken = BrokenRules::default().with_report(&report);
     let text = ReportText { title, report: &report, classes, broken };
     output.print(&text, &shown(options, output))?;
     if options.record.is_none() {
@@ -272,7 +272,7 @@ fn print(options: &JvmHq, reports: &[(AgentId, AgentFacts, Report)], output: Out
             title: facts.title(*id),
             report,
             classes: facts.classes,
-            broken: facts.broken.clone().and(report),
+            broken: facts.broken.clone().with_report(report),
         };
         output.print(&text, &shown)?;
     }

@@ -7,7 +7,7 @@ use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::hq::AgentProcess;
 use runtap_bytefrog_proto::{Dialect, ModeByte, Rule, Violation};
 
-use super::super::broken::{BrokenRules, words};
+use super::super::broken::{BrokenRules, describe_violation};
 use super::super::document::Classes;
 use super::watch::Weight;
 
@@ -20,7 +20,7 @@ pub(in crate::cmd::jvm) struct AgentFacts {
     pub(in crate::cmd::jvm) process: Option<AgentProcess>,
     pub(in crate::cmd::jvm) classes: Classes,
     /// The mode and the number of waiting buffers in its last heartbeat.
-    pub(in crate::cmd::jvm) said: Option<(ModeByte, u16)>,
+    pub(in crate::cmd::jvm) last_heartbeat: Option<(ModeByte, u16)>,
     /// Whether a heartbeat is overdue.
     pub(in crate::cmd::jvm) silent: bool,
     pub(in crate::cmd::jvm) data: usize,
@@ -76,7 +76,7 @@ impl AgentFacts {
             run,
             process: None,
             classes: Classes::default(),
-            said: None,
+            last_heartbeat: None,
             silent: false,
             data: 0,
             finished: false,
@@ -97,7 +97,7 @@ impl AgentFacts {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
         // Data before the violation is complete; data after it is missing.
         self.partial |= violation.rule.loses() || violation.rule.is_early_end();
-        let count = self.broken.add(violation.rule, || words(None, violation));
+        let count = self.broken.add(violation.rule, || describe_violation(None, violation));
         limited(count, Weight::Warning, format!("breaks {violation}"))
     }
 

@@ -25,7 +25,7 @@ use self::watch::{Line, Watch, Weight};
 use super::super::{address, block_on};
 use super::control::{self, Context, serve};
 use super::live;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use crate::cli::{JvmClock, JvmHq, JvmMode, JvmTracing, WhenSlow};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -56,7 +56,7 @@ async fn collect<T>(
     start: impl FnOnce(SocketAddr) -> anyhow::Result<T>,
     output: Output,
 ) -> anyhow::Result<(u8, T)> {
-    patterns::check(&options.tracing, For::Any)?;
+    patterns::check(&options.tracing, TargetAgents::Any)?;
     // Installed before listening: a client that sees the listener can already stop the collector by a signal.
     let stops = Stops::listen()?;
     let addresses = address::resolve("--listen", &options.listen, options.insecure, output).await?;
@@ -73,13 +73,16 @@ async fn collect<T>(
         hq.address()
     ));
     let started = start(hq.address())?;
-    let over = options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far);
+    let over =
+        options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far_future);
     match live::possible(output).filter(|_| !options.plain) {
         Some(view) => {
             let stays = !options.once && options.duration.is_none();
             let last = view.show(&hq, &watch, &stops, over, stays).await?;
             // Warnings stay visible after the live view.
-            last.iter().filter(|line| line.weight == Weight::Warning).for_each(|line| say(line, output));
+            last.iter()
+                .filter(|line| line.weight == Weight::Warning)
+                .for_each(|line| print_line(line, output));
         }
         None => lines(options, &hq, &watch, &stops, over, output).await,
     }
@@ -200,7 +203,7 @@ pub(super) fn listen(
 /// A deadline that is never reached.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
-pub(super) fn far() -> Instant {
+pub(super) fn far_future() -> Instant {
     Instant::now() + FAR
 }
 
@@ -216,7 +219,7 @@ pub(super) async fn lines(
     let begin = Instant::now();
     let mut summaries = Summaries::new(begin.into_std());
     let every = if options.interval.is_zero() { Duration::MAX } else { options.interval };
-    let first = begin.checked_add(every).unwrap_or_else(far);
+    let first = begin.checked_add(every).unwrap_or_else(far_future);
     let mut summary = interval_at(first, every.min(FAR));
     summary.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -227,7 +230,7 @@ pub(super) async fn lines(
             () = watch.news.notified() => {}
             _ = summary.tick() => {
                 for line in summaries.lines(hq, watch, std::time::Instant::now()) {
-                    watch.say(Weight::Note, line);
+                    watch.add_line(Weight::Note, line);
                 }
             }
         }
@@ -241,11 +244,11 @@ pub(super) async fn lines(
 /// Prints the pending lines.
 pub(super) fn show(watch: &Watch, output: Output) {
     for line in watch.lines() {
-        say(&line, output);
+        print_line(&line, output);
     }
 }
 
-fn say(line: &Line, output: Output) {
+fn print_line(line: &Line, output: Output) {
     match line.weight {
         Weight::Detail => output.detail(&line.text),
         Weight::Note => output.note(&line.text),

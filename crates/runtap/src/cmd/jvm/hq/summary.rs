@@ -36,11 +36,11 @@ impl Summaries {
             let Ok((counters, waiting)) = hq.counters(state.id) else { continue };
             let before = self.before.insert(state.id, counters.calls()).unwrap_or(0);
             let rate = u128::from(counters.calls().saturating_sub(before)) * 1000 / millis;
-            let queue = facts.said.map_or(0, |(_, queue)| queue);
+            let queue = facts.last_heartbeat.map_or(0, |(_, queue)| queue);
             lines.push(format!(
                 "agent {}: {}, {} ({}/s), {}{}{}{}",
                 state.id.0,
-                facts.said.and_then(|(mode, _)| mode.mode()).unwrap_or(state.state.mode),
+                facts.last_heartbeat.and_then(|(mode, _)| mode.mode()).unwrap_or(state.state.mode),
                 Things(counters.calls(), "call"),
                 Count(u64::try_from(rate).unwrap_or(u64::MAX)),
                 Things(counters.exceptions, "exception"),

@@ -107,8 +107,8 @@ impl Watch {
     }
 
     /// Appends a line to the queue.
-    pub(in crate::cmd::jvm) fn say(&self, weight: Weight, text: String) {
-        self.lock().say(weight, text);
+    pub(in crate::cmd::jvm) fn add_line(&self, weight: Weight, text: String) {
+        self.lock().add_line(weight, text);
         self.news.notify_one();
     }
 
@@ -178,7 +178,7 @@ impl Watch {
 }
 
 impl WatchState {
-    fn say(&mut self, weight: Weight, text: String) {
+    fn add_line(&mut self, weight: Weight, text: String) {
         if weight == Weight::Detail && !self.details {
             return;
         }
@@ -204,7 +204,7 @@ impl WatchState {
         };
         *count += 1;
         let weight = if *count <= MAX_WARNINGS { Weight::Warning } else { Weight::Detail };
-        self.say(weight, format!("a connection was refused: {why}"));
+        self.add_line(weight, format!("a connection was refused: {why}"));
     }
 
     /// Handles a connection rejected at a limit. Each reason is reported once; the total is reported at the end.
@@ -215,7 +215,7 @@ impl WatchState {
             self.causes.push(discriminant(&cause));
         }
         let weight = if is_new { Weight::Warning } else { Weight::Detail };
-        self.say(weight, format!("a connection from {peer} was refused: {cause}"));
+        self.add_line(weight, format!("a connection from {peer} was refused: {cause}"));
     }
 
     fn handle_event(&mut self, id: AgentId, event: Event) {
@@ -223,7 +223,7 @@ impl WatchState {
         if let Event::Connected { peer, dialect, project, run } = event {
             self.connected(id, peer, dialect, run);
             let project = project.map_or_else(String::new, |project| format!(", project {project}"));
-            return self.say(
+            return self.add_line(
                 Weight::Note,
                 format!("agent {number} connected from {peer}: version {dialect}, run {run}{project}"),
             );
@@ -238,7 +238,7 @@ impl WatchState {
         let Some(facts) = self.agents.get_mut(&id) else { return };
         let line = match event {
             Event::Heartbeat { mode: now, queue } => {
-                let before = facts.said.replace((now, queue));
+                let before = facts.last_heartbeat.replace((now, queue));
                 let was_silent = std::mem::take(&mut facts.silent);
                 let text = match before {
                     _ if was_silent => Some(format!("lives again: {}", mode(now))),
@@ -284,7 +284,7 @@ impl WatchState {
                     "agent {number}{process}{comma} of {user} was disconnected to make room for {newcomer}: {why}"
                 );
                 let (weight, text) = self.displacements.line(Weight::Warning, text);
-                return self.say(weight, text);
+                return self.add_line(weight, text);
             }
             Event::Violation(violation) => Some(facts.violation(&violation)),
             Event::Data(open) => {
@@ -307,7 +307,7 @@ impl WatchState {
             _ => None,
         };
         if let Some((weight, text)) = line {
-            self.say(weight, format!("agent {number} {text}"));
+            self.add_line(weight, format!("agent {number} {text}"));
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
     fn the_queue_of_lines_is_bounded_and_left_out_lines_are_counted() {
         let watch = Watch::new(true);
         for number in 0..MAX_PENDING_LINES + 20 {
-            watch.say(Weight::Detail, number.to_string());
+            watch.add_line(Weight::Detail, number.to_string());
         }
         let lines = watch.lines();
         assert_eq!(lines.len(), MAX_PENDING_LINES + 1);
@@ -352,7 +352,7 @@ mod tests {
         );
         assert!(watch.lines().is_empty());
         let curt = Watch::new(false);
-        curt.say(Weight::Detail, "nobody asked".to_owned());
+        curt.add_line(Weight::Detail, "nobody asked".to_owned());
         assert!(curt.lines().is_empty());
     }
 

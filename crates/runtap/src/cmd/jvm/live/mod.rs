@@ -56,13 +56,13 @@ impl View {
     pub(super) async fn show(
         self,
         hq: &Arc<Hq>,
-        heard: &Arc<Watch>,
+        watch: &Arc<Watch>,
         stops: &Stops,
         over: Instant,
         stays: bool,
     ) -> io::Result<Vec<Line>> {
         let (to, mut snapshots) = watch::channel(Snapshot::default());
-        let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(heard), to)?;
+        let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(watch), to)?;
         let screen = Screen::take()?;
         let (typed, mut keys) = mpsc::channel(KEY_QUEUE_CAPACITY);
         let listening = input::listen(typed)?;
@@ -80,7 +80,7 @@ impl View {
                     // Handle all pending keys before drawing again.
                     while let Some(key) = next {
                         if let Some(action) = state.key(key) {
-                            act(action, hq, heard, stops);
+                            act(action, hq, watch, stops);
                         }
                         next = keys.try_recv().ok();
                     }
@@ -91,12 +91,12 @@ impl View {
                     state.update(snapshot);
                     gatherer.ask(state.request());
                 }
-                () = heard.news.notified() => {
-                    state.hear(heard.lines());
-                    if !stays && heard.one_has_finished() {
+                () = watch.news.notified() => {
+                    state.add_lines(watch.lines());
+                    if !stays && watch.one_has_finished() {
                         break;
                     }
-                    state.over = heard.all_have_finished();
+                    state.over = watch.all_have_finished();
                 }
                 () = sleep_until(Instant::now() + RESIZE_POLL_INTERVAL) => {}
             }
@@ -113,19 +113,19 @@ fn draw<B: Backend>(terminal: &mut Terminal<B>, state: &mut ViewState) -> Result
 }
 
 /// Performs the action of a key. Sending to an agent may block, so it runs on another thread.
-fn act(action: Action, hq: &Arc<Hq>, heard: &Arc<Watch>, stops: &Stops) {
+fn act(action: Action, hq: &Arc<Hq>, watch: &Arc<Watch>, stops: &Stops) {
     let (agent, order) = match action {
         Action::Quit => return stops.stop(),
         Action::Send(agent, order) => (agent, order),
     };
-    let (hq, heard) = (Arc::clone(hq), Arc::clone(heard));
+    let (hq, watch) = (Arc::clone(hq), Arc::clone(watch));
     tokio::task::spawn_blocking(move || {
         // The displayed mode may be outdated.
         let Some(now) = hq.agents().into_iter().find(|state| state.id == agent) else { return };
         let command = order.command(now.state.mode);
         match hq.command(agent, command) {
-            Ok(()) => heard.say(Weight::Note, format!("agent {} was told: {command}", agent.0)),
-            Err(error) => heard.say(Weight::Warning, format!("agent {}: {command}: {error}", agent.0)),
+            Ok(()) => watch.add_line(Weight::Note, format!("agent {} was told: {command}", agent.0)),
+            Err(error) => watch.add_line(Weight::Warning, format!("agent {}: {command}: {error}", agent.0)),
         }
     });
 }

@@ -159,7 +159,7 @@ impl ViewState {
     }
 
     /// Appends lines to the log.
-    pub(super) fn hear(&mut self, lines: Vec<Line>) {
+    pub(super) fn add_lines(&mut self, lines: Vec<Line>) {
         for line in lines {
             if line.weight == Weight::Warning {
                 self.message.clone_from(&line.text);

@@ -15,11 +15,11 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 use crate::output;
 
 /// Enter and leave the alternate screen; leaving also shows the cursor and resets colours.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
-const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
+const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// The terminal's original modes, while they are changed.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+static ORIGINAL_MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Restores the terminal when dropped.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Screen {
         // From here on, dropping restores the terminal.
         let screen = Self;
         tcsetattr(&keyboard, OptionalActions::Now, &modes)?;
-        write(ENTER)?;
+        write(ENTER_SCREEN)?;
         Ok(screen)
     }
 }
@@ -64,7 +64,7 @@ impl Drop for Screen {
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+    ORIGINAL_MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write(text: &str) -> io::Result<()> {
@@ -77,7 +77,7 @@ fn write(text: &str) -> io::Result<()> {
 fn restore() {
     if let Some(before) = lock().take() {
         // If the terminal is gone, the error cannot be shown.
-        let _ = write(LEAVE);
+        let _ = write(LEAVE_SCREEN);
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }
 }
@@ -245,8 +245,8 @@ mod tests {
         }
         assert!(child.wait().unwrap().success(), "{shown}");
         assert!(shown.contains("1 passed"), "{shown}");
-        let (_, after) = shown.split_once(ENTER).unwrap();
-        let (view, message) = after.split_once(LEAVE).unwrap();
+        let (_, after) = shown.split_once(ENTER_SCREEN).unwrap();
+        let (view, message) = after.split_once(LEAVE_SCREEN).unwrap();
         assert!(!view.contains("while the view is shown"), "{shown}");
         assert!(message.contains("panicked at") && message.contains("while the view is shown"), "{shown}");
         assert_eq!(format!("{:?}", tcgetattr(&held).unwrap()), before);

@@ -97,7 +97,7 @@ fn agent(state: &ViewState, width: usize) -> String {
         || agent.facts.peer.to_string(),
         |process| format!("{} ({})", Clean(&process.main.to_string()), process.pid),
     );
-    let mode = match agent.facts.said.and_then(|(mode, _)| mode.mode()) {
+    let mode = match agent.facts.last_heartbeat.and_then(|(mode, _)| mode.mode()) {
         _ if agent.facts.finished => "ended".to_owned(),
         _ if agent.facts.silent => "silent".to_owned(),
         Some(mode) => mode.to_string(),

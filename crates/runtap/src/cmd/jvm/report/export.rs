@@ -10,9 +10,9 @@ use runtap_os::output::{Destination, OutputSink};
 use runtap_sinks::Format;
 use runtap_text::document::ConvertDocument;
 
-use super::super::text::instead;
+use super::super::text::missing_calls_hint;
 use super::ended;
-use super::load::{Loaded, LoadedAgent, Operand, explained};
+use super::load::{LoadedAgent, LoadedRecording, Operand, classify_error};
 use super::place::base;
 use crate::cli::{JvmReport, JvmView, unsuitable};
 use crate::cmd::convert;
@@ -144,11 +144,11 @@ pub(super) fn run(
 }
 
 /// Returns the profile of all agents: sums, or a timeline if `sums` is `None`.
-fn trace(loaded: &Loaded, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
+fn trace(loaded: &LoadedRecording, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
     let share = MAX_SEGMENTS / (loaded.agents.len() as u64).max(1);
     let of = sums.map_or(ProfileKind::Timeline(share), ProfileKind::Tree);
     let one = |LoadedAgent { recorded, replayed, options }: &LoadedAgent| {
-        profile(recorded, replayed, options, of).map_err(explained)
+        profile(recorded, replayed, options, of).map_err(classify_error)
     };
     if let [agent] = &loaded.agents[..] {
         return one(agent);
@@ -157,14 +157,12 @@ fn trace(loaded: &Loaded, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
 }
 
 /// Rejects recordings without calls, because callers are unknown.
-fn refuse_without_calls(loaded: &Loaded) -> anyhow::Result<()> {
+fn refuse_without_calls(loaded: &LoadedRecording) -> anyhow::Result<()> {
     let details: Vec<Detail> = loaded.agents.iter().map(|agent| agent.report().detail()).collect();
     let all =
         details.first().filter(|first| **first != Detail::Calls && details.iter().all(|it| it == *first));
-    match all.copied().and_then(instead) {
+    match all.copied().and_then(missing_calls_hint) {
         None => Ok(()),
-        Some(instead) => {
-            Err(exit::expected(exit::FAILED, format!("there are no calls to show: {instead}"), None))
-        }
+        Some(hint) => Err(exit::expected(exit::FAILED, format!("there are no calls to show: {hint}"), None)),
     }
 }

@@ -9,7 +9,7 @@ use runtap_jvm::recording::Order;
 use serde::{Serialize, Serializer};
 
 use super::super::text::fate;
-use super::load::{Loaded, LoadedAgent, Operand};
+use super::load::{LoadedAgent, LoadedRecording, Operand};
 use super::losses::{Losses, losses};
 use super::marked::Parts;
 use super::refuse;
@@ -53,9 +53,9 @@ pub(super) enum Rows {
 
 /// A text shared by many rows: a method name may have 64 KiB and occur in each of a million paths.
 #[derive(Debug, Clone)]
-pub(super) struct Shared(pub(super) Arc<str>);
+pub(super) struct SharedText(pub(super) Arc<str>);
 
-impl Serialize for Shared {
+impl Serialize for SharedText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
@@ -119,7 +119,7 @@ pub(super) fn at_least(ended: Option<u64>, so_far: u64) -> Option<u64> {
 #[derive(Debug, Serialize)]
 pub(super) struct NodeRow {
     pub(super) depth: usize,
-    pub(super) signature: Shared,
+    pub(super) signature: SharedText,
     pub(super) name: MethodName,
     pub(super) calls: u64,
     /// The time of completed calls; `None` if no call has completed.
@@ -137,9 +137,9 @@ pub(super) struct NodeRow {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExceptionRow {
-    pub(super) exception: Shared,
+    pub(super) exception: SharedText,
     pub(super) fate: &'static str,
-    pub(super) signature: Shared,
+    pub(super) signature: SharedText,
     pub(super) name: MethodName,
     pub(super) line: Option<u16>,
     pub(super) count: u64,
@@ -159,7 +159,7 @@ pub(super) struct SegmentRow {
 
 #[derive(Debug, Serialize)]
 pub(super) struct SegmentMethod {
-    signature: Shared,
+    signature: SharedText,
     calls: u64,
 }
 
@@ -203,7 +203,7 @@ pub(super) fn document(
     kind: JvmKind,
     options: &JvmReport,
     operand: &Operand,
-    loaded: &Loaded,
+    loaded: &LoadedRecording,
 ) -> anyhow::Result<Document> {
     if let Some(thread) = options.thread {
         refuse::unknown_thread(thread, operand, loaded)?;
@@ -329,7 +329,7 @@ fn tree(agent: &LoadedAgent, report: &Report, thread: Option<u32>) -> Vec<NodeRo
         NodeRow {
             depth: row.depth,
             name: MethodName(Arc::clone(&signature)),
-            signature: Shared(signature),
+            signature: SharedText(signature),
             calls: row.calls,
             total_ns: row.is_timed().then_some(row.inclusive),
             self_ns: row.is_timed().then_some(row.own),
@@ -348,9 +348,9 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
         .exceptions
         .iter()
         .map(|place| ExceptionRow {
-            exception: Shared(Arc::clone(&place.exception)),
+            exception: SharedText(Arc::clone(&place.exception)),
             fate: fate(place.fate),
-            signature: Shared(Arc::clone(&place.signature)),
+            signature: SharedText(Arc::clone(&place.signature)),
             name: MethodName(Arc::clone(&place.signature)),
             line: place.line,
             count: place.count,
@@ -362,7 +362,7 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
 
 fn segments(report: &Report) -> Vec<SegmentRow> {
     let method = |(signature, calls): &(Arc<str>, u64)| SegmentMethod {
-        signature: Shared(Arc::clone(signature)),
+        signature: SharedText(Arc::clone(signature)),
         calls: *calls,
     };
     report

@@ -9,7 +9,7 @@ use runtap_bytefrog::Report;
 use runtap_bytefrog_proto::{Dialect, RecordMode, Rule};
 use runtap_jvm::recording::{Error, Options, Part, RecordedAgent, ReplayedAgent, ResolvedPart, find, replay};
 
-use super::super::broken::{BrokenRules, words};
+use super::super::broken::{BrokenRules, describe_violation};
 use super::super::document::Classes;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -55,7 +55,7 @@ impl Operand {
         output: Output,
         mut take: impl FnMut(&LoadedAgent),
     ) -> anyhow::Result<u8> {
-        let whole = Loaded { path: self.path.clone(), agents: Vec::new() };
+        let whole = LoadedRecording { path: self.path.clone(), agents: Vec::new() };
         let (mut is_partial, mut is_first) = (false, true);
         each(&self.path, self.part.as_ref(), agents, slow, |agent| {
             take(&agent);
@@ -67,7 +67,11 @@ impl Operand {
     }
 
     /// Replays the selected agents.
-    pub(in crate::cmd::jvm) fn load(&self, agents: &[String], slow: Duration) -> anyhow::Result<Loaded> {
+    pub(in crate::cmd::jvm) fn load(
+        &self,
+        agents: &[String],
+        slow: Duration,
+    ) -> anyhow::Result<LoadedRecording> {
         load(&self.path, self.part.as_ref(), agents, slow)
     }
 }
@@ -90,7 +94,7 @@ impl LoadedAgent {
     pub(in crate::cmd::jvm) fn broken(&self) -> BrokenRules {
         let mut broken = BrokenRules::default();
         for (connection, violation) in &self.replayed.violations {
-            broken.add(violation.rule, || words(Some(*connection), violation));
+            broken.add(violation.rule, || describe_violation(Some(*connection), violation));
         }
         broken
     }
@@ -131,7 +135,7 @@ impl LoadedAgent {
 
 /// A replayed recording.
 #[derive(Debug)]
-pub(in crate::cmd::jvm) struct Loaded {
+pub(in crate::cmd::jvm) struct LoadedRecording {
     path: PathBuf,
     pub(in crate::cmd::jvm) agents: Vec<LoadedAgent>,
 }
@@ -142,10 +146,10 @@ pub(in crate::cmd::jvm) fn load(
     part: Option<&Part>,
     wanted: &[String],
     slow: Duration,
-) -> anyhow::Result<Loaded> {
+) -> anyhow::Result<LoadedRecording> {
     let mut agents = Vec::new();
     each(path, part, wanted, slow, |agent| agents.push(agent))?;
-    Ok(Loaded { path: path.to_owned(), agents })
+    Ok(LoadedRecording { path: path.to_owned(), agents })
 }
 
 fn each(
@@ -155,7 +159,7 @@ fn each(
     slow: Duration,
     mut take: impl FnMut(LoadedAgent),
 ) -> anyhow::Result<()> {
-    let mut found = find(path).map_err(explained)?;
+    let mut found = find(path).map_err(classify_error)?;
     if let Some(unknown) = wanted.iter().find(|wanted| found.iter().all(|it| it.agent != **wanted)) {
         let available: Vec<&str> = found.iter().map(|it| it.agent.as_str()).collect();
         let hint = format!("the recording has {}", available.join(", "));
@@ -167,7 +171,7 @@ fn each(
     let count = found.len();
     for recorded in found {
         let mut options = Options { slow, ..Options::default() };
-        let mut replayed = replay(&recorded, &options).map_err(explained)?;
+        let mut replayed = replay(&recorded, &options).map_err(classify_error)?;
         if let Some(part) = part {
             match part.resolve(&replayed.model.report(), &recorded.marks) {
                 Ok(part) => options.part = part,
@@ -180,7 +184,7 @@ fn each(
                     unknown.get_or_insert((0, error)).0 += 1;
                 }
             }
-            replayed = replay(&recorded, &options).map_err(explained)?;
+            replayed = replay(&recorded, &options).map_err(classify_error)?;
         }
         take(LoadedAgent { recorded, options, replayed });
     }
@@ -192,7 +196,7 @@ fn each(
     }
 }
 
-impl Loaded {
+impl LoadedRecording {
     /// Warns of missing data. Returns whether data is missing from the recording or was lost by an agent. The way in which an
     /// agent ended is reported too, but such a recording is complete.
     pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
@@ -276,7 +280,7 @@ impl Loaded {
 }
 
 /// Adds an exit code and a hint to an error.
-pub(in crate::cmd::jvm) fn explained(error: Error) -> anyhow::Error {
+pub(in crate::cmd::jvm) fn classify_error(error: Error) -> anyhow::Error {
     if !error.is_rejection() {
         return error.into();
     }

@@ -53,7 +53,7 @@ pub(super) struct RuleRow {
 pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
     let replayed = &agent.replayed;
     let tree = replayed.model.call_tree(None);
-    let broken = agent.broken().and(report);
+    let broken = agent.broken().with_report(report);
     let rules = broken.rules().iter().map(|finding| RuleRow {
         id: finding.rule.id(),
         severity: finding.rule.severity().to_string(),

@@ -35,7 +35,7 @@ pub(super) fn run(
     } else if output.json() {
         output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
     } else {
-        let broken = BrokenRules::default().and(&report);
+        let broken = BrokenRules::default().with_report(&report);
         output.print(&ReportText { title, report: &report, classes, broken } as &dyn Print, shown)?;
     }
     Ok(code)

@@ -15,7 +15,7 @@ mod tables;
 use runtap_jvm::coverage::Observed;
 use runtap_text::{Print, TextOptions};
 
-use self::load::{Loaded, LoadedAgent, Operand};
+use self::load::{LoadedAgent, LoadedRecording, Operand};
 use super::coverage;
 use super::document::{AgentDocument, JvmDocument};
 use super::text::ReportText;
@@ -48,7 +48,7 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     }
     let loaded = operand.load(&options.agent, options.slow())?;
     match options.kind {
-        None => whole(std::slice::from_ref(&loaded), &shown, output)?,
+        None => print_summaries(std::slice::from_ref(&loaded), &shown, output)?,
         Some(kind) => {
             let document = kinds::document(kind, options, &operand, &loaded)?;
             if output.json() {
@@ -108,7 +108,11 @@ fn report_coverage(
 }
 
 /// Prints the same summary that the collector prints at its end.
-pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
+pub(super) fn print_summaries(
+    all: &[LoadedRecording],
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<()> {
     let agents = || all.iter().flat_map(|loaded| &loaded.agents);
     if output.json() {
         let documents =
@@ -124,7 +128,7 @@ pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> 
             title: agent.title(),
             report: &report,
             classes: agent.classes(),
-            broken: agent.broken().and(&report),
+            broken: agent.broken().with_report(&report),
         };
         output.print(&text as &dyn Print, shown)?;
     }
@@ -132,7 +136,7 @@ pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> 
 }
 
 /// Warns of missing data, and returns the exit code.
-fn ended(all: &[&Loaded], output: Output) -> u8 {
+fn ended(all: &[&LoadedRecording], output: Output) -> u8 {
     let is_partial = all.iter().map(|loaded| loaded.warn(output)).fold(false, |a, b| a | b);
     if is_partial { exit::PARTIAL } else { exit::OK }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`ineffective`] and [`unknown_thread`]. Silently ignoring an option would answer another question than the one asked.
 
-use super::load::{Loaded, Operand};
+use super::load::{LoadedRecording, Operand};
 use crate::cli::{AnyFormat, JvmKind, JvmReport};
 use crate::exit::{self, expected, usage};
 
@@ -57,7 +57,7 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
 }
 
 /// Rejects a thread that no agent has.
-pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &Loaded) -> anyhow::Result<()> {
+pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &LoadedRecording) -> anyhow::Result<()> {
     const MAX_LISTED_THREADS: usize = 20;
     let mut thread_ids: Vec<u32> = loaded
         .agents

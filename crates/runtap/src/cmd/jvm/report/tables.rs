@@ -6,7 +6,7 @@ use runtap_bytefrog::{Detail, fitted};
 use runtap_text::units::{Count, Moment, Percent, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 
-use super::super::text::{instead, time, took};
+use super::super::text::{missing_calls_hint, time, took};
 use super::kinds::{Document, MethodName, MethodRow, NodeRow, Rows, at_least};
 use super::losses::Losses;
 use super::marked::PartRow;
@@ -93,7 +93,7 @@ fn print_methods(
 impl Rows {
     fn print(&self, detail: Detail, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         // If the agent sent no calls, an empty table says nothing about the program.
-        let none = |of_calls| instead(detail).unwrap_or(of_calls);
+        let none = |of_calls| missing_calls_hint(detail).unwrap_or(of_calls);
         let number = Column::number;
         match self {
             Self::Methods(rows) => print_methods(rows, none("no method was called"), out, options),

@@ -70,11 +70,11 @@ pub(super) fn number(status: ExitStatus) -> Option<i64> {
 }
 
 /// Returns a word without its first `length` bytes.
-pub(super) fn behind(word: &OsStr, length: usize) -> OsString {
+pub(super) fn without_prefix(word: &OsStr, length: usize) -> OsString {
     OsStr::from_bytes(word.as_bytes().get(length..).unwrap_or_default()).to_owned()
 }
 
 /// Returns the first `length` bytes of a word.
-pub(super) fn up_to(word: &OsStr, length: usize) -> OsString {
+pub(super) fn prefix(word: &OsStr, length: usize) -> OsString {
     OsString::from_vec(word.as_bytes().get(..length).unwrap_or_default().to_vec())
 }

@@ -24,11 +24,11 @@ pub(super) fn number(status: ExitStatus) -> Option<i64> {
 }
 
 /// Returns a word without its first `length` bytes, which are ASCII.
-pub(super) fn behind(word: &OsStr, length: usize) -> OsString {
+pub(super) fn without_prefix(word: &OsStr, length: usize) -> OsString {
     word.to_string_lossy().get(length..).unwrap_or_default().into()
 }
 
 /// Returns the first `length` bytes of a word, which are ASCII.
-pub(super) fn up_to(word: &OsStr, length: usize) -> OsString {
+pub(super) fn prefix(word: &OsStr, length: usize) -> OsString {
     word.to_string_lossy().get(..length).unwrap_or_default().into()
 }
