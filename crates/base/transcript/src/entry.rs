@@ -51,7 +51,7 @@ pub struct Header {
     pub more: More,
 }
 
-/// A connection was opened.
+/// The start of a connection.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Open {
     /// The time in seconds since the start of the recording.
@@ -94,7 +94,7 @@ pub struct Field {
     pub value: Value,
 }
 
-/// A connection or one direction of it was closed.
+/// The end of a connection or of one direction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Close {
     /// The time in seconds since the start of the recording.

@@ -69,7 +69,7 @@ impl Journal {
         self.state().totals.is_truncated
     }
 
-    /// Returns why the transcript is truncated. A failure is returned once.
+    /// Returns the error that truncated the transcript, the first time that it is called.
     pub fn take_failure(&self) -> Option<Error> {
         self.state().failure.take()
     }
@@ -98,7 +98,7 @@ impl Journal {
         conn
     }
 
-    /// Writes a message, or a part of a stream, of `bytes` bytes. `at` is when they were received, if that is not now.
+    /// Writes a message, or a part of a stream, of `bytes` bytes. `at` is the time at which they were received; `None` for now.
     pub fn message(&self, conn: &str, from: Direction, at: Option<f64>, bytes: usize, message: Frame) {
         let mut state = self.state();
         state.totals.frames += 1;

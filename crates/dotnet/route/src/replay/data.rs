@@ -29,7 +29,7 @@ impl Data {
     }
 }
 
-/// Returns bytes part by part.
+/// An iterator over the parts of [`Data`].
 pub(crate) struct DataParts<'a> {
     data: &'a Data,
     at: u64,

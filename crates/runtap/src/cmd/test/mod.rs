@@ -172,7 +172,7 @@ fn earlier_runs<'a>(
             }
             Ok((Some(store), known))
         }
-        // Without durations this part would differ from what the other machines assume, which is worse than an error.
+        // Without the history, this machine would run a wrong part of the tests, which is worse than an error.
         Err(error) if by_time || selection.failed_only => Err(usage(error.to_string(), None)),
         Err(error) => {
             output.warning(&error);

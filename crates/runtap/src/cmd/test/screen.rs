@@ -1,8 +1,8 @@
 //! Output of lines with the progress of the run below them, which is redrawn in place; without a terminal, a status line from
 //! time to time.
 //!
-//! The cursor rests at the start of the progress. Text printed [beside](print_beside) it overwrites the progress, which is then drawn
-//! below.
+//! The cursor rests at the start of the progress. Text printed [beside](print_beside) it overwrites the progress, which is then
+//! drawn below.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -22,7 +22,7 @@ impl Protocol for TestPipe {
     const DIRECTIONS: [&'static str; 2] = ["h2s", "s2h"];
     type Connection = ();
 
-    /// The oldest transcripts do not name their protocol.
+    /// Accepts headers without a protocol too, as in the oldest transcripts.
     fn is_of(header: &Header) -> bool {
         header.more.get("protocol").is_none_or(|name| name == Self::NAME)
     }

@@ -8,17 +8,17 @@ use runtap_mtp_proto::{Message, Rule, Severity, State};
 /// The numbers of tests by outcome, and of broken rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Results that say so.
+    /// The number of tests that passed.
     pub passed: u64,
-    /// Results that say so.
+    /// The number of tests that were skipped.
     pub skipped: u64,
-    /// Results that say so.
+    /// The number of tests that failed.
     pub failed: u64,
-    /// Results that say so.
+    /// The number of tests that ended with an error.
     pub error: u64,
-    /// Results that say so.
+    /// The number of tests that timed out.
     pub timeout: u64,
-    /// Results that say so.
+    /// The number of tests that were canceled.
     pub cancelled: u64,
     /// The number of tests that were listed.
     pub discovered: u64,

@@ -152,7 +152,7 @@ pub(in crate::cmd::jvm) async fn end(
 /// Warns that the `--include` patterns have matched no class.
 fn hint_at_names(options: &JvmHq, reports: &[(AgentId, AgentFacts, Report)], output: Output) {
     let any = reports.iter().any(|(_, facts, report)| {
-        // A class counts as failed if any of its methods could not be traced. Reports on classes may be late or lost.
+        // In a failed class, some methods may still be traced. Reports on classes may be late or lost.
         let was_seen = facts.classes.transformed + facts.classes.failed > 0;
         was_seen || !facts.finished || report.methods.iter().any(|method| method.has_run)
     });
@@ -203,8 +203,8 @@ async fn wait(
     false
 }
 
-/// Returns the number of agents and their combined report. Adds the agents of the own user and root first, so that the data of
-/// other users cannot fill the tables before.
+/// Returns the number of agents and their combined report. Adds the agents of the current user and root first, so that the data
+/// of other users cannot fill the tables before.
 fn combine(
     former: [Option<(u64, Report)>; 2],
     reports: &[(AgentId, AgentFacts, Report)],
@@ -288,7 +288,7 @@ mod tests {
     use super::super::super::document::Classes;
     use super::*;
 
-    /// The data of other users fills the table; one own agent has ended before and another is still kept.
+    /// The data of other users fills the table; one agent of the current user has already ended, another is still kept.
     #[test]
     fn own_agents_are_added_up_before_others_fill_the_tables() {
         let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();

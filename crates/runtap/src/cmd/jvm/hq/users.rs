@@ -1,8 +1,8 @@
 //! The users whose agents a collector accepts.
 //!
 //! Owns: the decision for an address, and the lookup of user names. The protocol has no password, and every local user can
-//! connect to the loopback interface: there only the own user, root and the users of `--allow-user` may connect. The owner of a
-//! connection from another machine is unknown.
+//! connect to the loopback interface: there only the current user, root and the users of `--allow-user` may connect. The owner
+//! of a connection from another machine is unknown.
 
 use std::net::SocketAddr;
 

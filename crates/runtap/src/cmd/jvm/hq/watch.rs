@@ -165,13 +165,13 @@ impl Watch {
         self.lock().displaced
     }
 
-    /// The number of connections of users who may not connect.
+    /// Returns the number of connections of users who may not connect.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "for verbs that are only on Linux"))]
     pub(in crate::cmd::jvm) fn rejected_users(&self) -> u64 {
         self.lock().rejected_users
     }
 
-    /// The number of agents that have connected.
+    /// Returns the number of agents that have connected.
     pub(in crate::cmd::jvm) fn connected_agents(&self) -> u64 {
         self.lock().connected_agents
     }

@@ -156,7 +156,7 @@ impl<W: Write> Backend for Ansi<W> {
         self.out.write_all(b"\x1b[?25h")
     }
 
-    /// The cursor is hidden, and nothing is drawn relative to it.
+    /// Returns the origin: the cursor is hidden, and nothing is drawn relative to it.
     fn get_cursor_position(&mut self) -> io::Result<Position> {
         Ok(Position::ORIGIN)
     }
