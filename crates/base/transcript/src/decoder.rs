@@ -1,7 +1,7 @@
-//! Transcripts as they come: lines out of bytes in any pieces, entries out of lines, in bounded memory.
+//! Incremental decoding of transcripts: splits bytes into lines and parses entries, in bounded memory.
 //!
-//! A recorder that was killed may have written a part of its last line: that is no error, but said ([`Cut`]). Refuses to
-//! skip a line that is wrong.
+//! A recorder that was killed may have written only part of its last line, which is reported as [`Cut`] and is not an error.
+//! Invalid lines are never skipped.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,68 +10,68 @@ use std::io::{self, Read};
 use crate::Entry;
 use crate::error::{Error, Problem};
 
-/// How much of a transcript is read.
+/// Limits on the size of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the longest line, without its end.
+    /// The maximum length of a line in bytes, without its line feed.
     pub line: usize,
-    /// Bytes of all lines.
+    /// The maximum size of the transcript in bytes.
     pub total: u64,
-    /// Values of one line: each takes up many times the two or three bytes that it may be written with.
+    /// The maximum number of JSON values in a line. In memory a value takes far more than the two or three bytes of its text.
     pub values: usize,
-    /// Connections of all lines: something is kept of each, and a line of few bytes makes one.
+    /// The maximum number of connections, because state is kept for each.
     pub connections: usize,
-    /// Bytes of the names of all connections.
+    /// The maximum total length of all connection names, in bytes.
     pub names: usize,
 }
 
 impl Default for Limits {
-    /// Lines of 64 MiB, more than the largest message of any protocol that is recorded, and 64 GiB in all; 131,072 values a
-    /// line, which take up less than 100 MiB whatever they are; 262,144 connections, with names of 16 MiB.
+    /// Returns the default limits: lines of 64 MiB, more than the largest message of any recorded protocol; 64 GiB in total;
+    /// 131,072 values in a line, which take less than 100 MiB of memory; 262,144 connections with names of 16 MiB in total.
     fn default() -> Self {
         let (connections, names) = (1 << 18, 16 << 20);
         Self { line: 64 << 20, total: 64 << 30, values: 1 << 17, connections, names }
     }
 }
 
-/// What is left of the last line.
+/// The incomplete last line of a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Its number, from 1 on.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// Where it begins, in bytes from the start.
+    /// The offset of the line in bytes.
     pub offset: u64,
-    /// How many bytes there are.
+    /// The number of bytes of the incomplete line.
     pub bytes: usize,
 }
 
-/// An entry, and where it stands.
+/// An entry with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
-    /// The number of its line, from 1 on.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// The length of its line in bytes.
+    /// The length of the line in bytes.
     pub bytes: usize,
-    /// What it says.
+    /// The parsed entry.
     pub entry: Entry,
 }
 
-/// Takes bytes, gives entries.
+/// Decodes a transcript incrementally, without I/O.
 ///
-/// After each [`feed`](Self::feed) call [`poll`](Self::poll) until it gives nothing; after the last one
+/// After each [`feed`](Self::feed), call [`poll`](Self::poll) until it returns `None`; after the last one, call
 /// [`finish`](Self::finish).
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
     pending: Vec<u8>,
-    /// How much of it was looked through and has no end of a line.
+    /// The number of pending bytes known to contain no further line feed.
     searched: usize,
-    /// How much of it was given out.
+    /// The number of pending bytes that were already decoded.
     consumed: usize,
     line: u64,
-    /// Where the last line begins that was looked at, in bytes from the start.
+    /// The offset of the most recent line in bytes.
     start: u64,
-    /// Bytes that were fed.
+    /// The total number of bytes fed.
     total: u64,
     connections: Connections,
 }
@@ -83,7 +83,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// One for a transcript that is within these limits.
+    /// Creates a decoder with these limits.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -97,7 +97,7 @@ impl Decoder {
         }
     }
 
-    /// Takes some bytes.
+    /// Adds bytes of the transcript.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.pending.drain(..self.consumed);
         self.searched = self.searched.saturating_sub(self.consumed);
@@ -106,10 +106,10 @@ impl Decoder {
         self.total = self.total.saturating_add(bytes.len() as u64);
     }
 
-    /// The next entry, if all of its line is there. Empty lines are passed over.
+    /// Returns the next entry; `None` if its line is incomplete. Skips empty lines.
     ///
     /// # Errors
-    /// A line that is wrong or too long. It is not given again; the next call goes on behind it.
+    /// Fails if a line is invalid or too long. The next call continues after this line.
     pub fn poll(&mut self) -> Result<Option<Located>, Error> {
         loop {
             self.start = self.total.saturating_sub(self.pending.len().saturating_sub(self.consumed) as u64);
@@ -137,11 +137,10 @@ impl Decoder {
         }
     }
 
-    /// Nothing more comes. What was held back is an entry that only lacks the end of its line, or nothing, or a line that
-    /// was cut off.
+    /// Ends the transcript. The pending bytes are an entry without a line feed, nothing, or an incomplete line.
     ///
     /// # Errors
-    /// A last line that is whole, and wrong all the same.
+    /// Fails if the last line is complete and invalid.
     pub fn finish(&mut self) -> Result<Result<Option<Located>, Cut>, Error> {
         let rest = self.pending.get(self.consumed..).unwrap_or_default();
         let line = self.line.saturating_add(1);
@@ -162,12 +161,12 @@ impl Decoder {
         }
     }
 
-    /// Where the last line begins that was read, or is wrong, in bytes from the start.
+    /// Returns the offset in bytes of the most recent line, which was decoded or is invalid.
     pub fn offset(&self) -> u64 {
         self.start
     }
 
-    /// Reads a line, if it has not more values than are held.
+    /// Parses a line after checking its number of values.
     fn parse(&self, text: &[u8]) -> Result<Entry, Problem> {
         let limit = self.limits.values;
         if has_more_values(text, limit) { Err(Problem::TooMany { limit }) } else { Entry::parse(text) }
@@ -186,10 +185,10 @@ impl Decoder {
     }
 }
 
-/// The connections that a transcript has, counted.
+/// Counts the connections of a transcript.
 #[derive(Debug, Default)]
 struct Connections {
-    /// Names that were seen, as their hashes: keys of the hasher are random, so nobody can make two names have one.
+    /// The hashes of known names. The hasher has random keys, so that collisions cannot be provoked.
     seen: HashSet<u64>,
     hasher: RandomState,
     count: usize,
@@ -197,7 +196,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Counts the connection that a line makes: by itself, or because none before has named it.
+    /// Counts a connection that a line opens, explicitly or by first naming it.
     fn count(&mut self, entry: &Entry, limits: &Limits) -> Result<(), Problem> {
         let (name, opens) = match entry {
             Entry::Open(open) => (&open.conn, true),
@@ -221,8 +220,7 @@ impl Connections {
     }
 }
 
-/// Whether there are more values in a line than so many. Each but the first follows a comma, or is the first of a list or an
-/// object.
+/// Returns whether a line has more than `limit` values. Every value but the first follows a comma or opens a list or object.
 fn has_more_values(text: &[u8], limit: usize) -> bool {
     let (mut values, mut in_text, mut is_escaped) = (1_usize, false, false);
     for byte in text {
@@ -237,7 +235,7 @@ fn has_more_values(text: &[u8], limit: usize) -> bool {
     values > limit
 }
 
-/// Reads a transcript from a file, entry by entry.
+/// Reads the entries of a transcript from a file.
 #[derive(Debug)]
 pub struct Reader<R> {
     inner: R,
@@ -248,21 +246,21 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads from here.
+    /// Creates a reader with the default limits.
     pub fn new(inner: R) -> Self {
         Self::with_limits(inner, Limits::default())
     }
 
-    /// The same within other limits.
+    /// Creates a reader with other limits.
     pub fn with_limits(inner: R, limits: Limits) -> Self {
         let buffer = vec![0; 1 << 16];
         Self { inner, decoder: Decoder::new(limits), buffer, cut: None, is_over: false }
     }
 
-    /// The next entry; `None` at the end, also where the last line was cut off ([`cut`](Self::cut)).
+    /// Reads the next entry; `None` at the end, even if the last line is incomplete ([`cut`](Self::cut)).
     ///
     /// # Errors
-    /// What can't be read, and a line that is wrong: nothing comes behind it.
+    /// Fails if reading fails or a line is invalid. No further entries are returned then.
     pub fn read(&mut self) -> Result<Option<Located>, Error> {
         let read = self.advance();
         self.is_over |= read.is_err();
@@ -293,12 +291,12 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
-    /// Where the last line begins that was read, or is wrong, in bytes from the start.
+    /// Returns the offset in bytes of the most recent line, which was decoded or is invalid.
     pub fn offset(&self) -> u64 {
         self.decoder.offset()
     }
 
-    /// What is left of the last line, if that was cut off. Known at the end.
+    /// Returns the incomplete last line, if any. Known at the end.
     pub fn cut(&self) -> Option<Cut> {
         self.cut
     }

@@ -1,7 +1,7 @@
-//! One line of a transcript, as a value: what each key means is in docs/transcripts.md.
+//! The lines of a transcript as values. docs/transcripts.md describes each key.
 //!
-//! Known keys are typed and come first when a line is written; all others are in `more`. Refuses to know what a `dir`, a
-//! `name` or a field means.
+//! Known keys are typed and written first; all other keys are kept in `more`. The meaning of directions, names and fields is
+//! left to the protocol.
 
 use std::time::Duration;
 
@@ -12,51 +12,51 @@ use crate::error::Problem;
 use crate::hex;
 use crate::keys::Keys;
 
-/// Keys that are not typed, with their values.
+/// Additional keys and their values.
 pub type More = Map<String, Value>;
 
-/// One line.
+/// A line of a transcript.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Entry {
-    /// Who has recorded what; the first line.
+    /// The header, which is the first line.
     Header(Header),
-    /// A connection was made.
+    /// A connection was opened.
     Open(Open),
     /// A message, or a part of a stream.
     Frame(Frame),
-    /// A connection has ended, or one side of it.
+    /// A connection or one direction of it was closed.
     Close(Close),
-    /// The recording has ended, and the command with it.
+    /// The recording and its command have ended.
     Exit(Exit),
-    /// A line of another kind.
+    /// A line of an unknown kind.
     Other {
-        /// Its kind.
+        /// The kind.
         kind: String,
         /// All other keys.
         more: More,
     },
 }
 
-/// Who has recorded what.
+/// The header of a transcript.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Header {
-    /// When, in seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: f64,
-    /// What the recorder was: between both sides, or one of them.
+    /// The role of the recorder: between the two sides, or one of them.
     pub role: Option<String>,
-    /// The command that was started, word for word.
+    /// The command line that was started.
     pub cmd: Option<Vec<String>>,
     /// All other keys.
     pub more: More,
 }
 
-/// A connection was made.
+/// The start of a connection.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Open {
-    /// When, in seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: f64,
-    /// What the connection is called from now on.
+    /// The name of the connection in the following lines.
     pub conn: String,
     /// All other keys.
     pub more: More,
@@ -65,19 +65,19 @@ pub struct Open {
 /// A message, or a part of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
-    /// When, in seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: f64,
-    /// On which connection.
+    /// The name of the connection.
     pub conn: String,
-    /// From whom to whom.
+    /// The direction.
     pub dir: String,
-    /// The number that its protocol has for such a message.
+    /// The number of the message type in its protocol.
     pub id: Option<i64>,
-    /// The name that its protocol has for such a message.
+    /// The name of the message type in its protocol.
     pub name: Option<String>,
-    /// All of its bytes; `None` where they are elsewhere.
+    /// The bytes; `None` if they are stored elsewhere.
     pub hex: Option<Vec<u8>>,
-    /// What it says, if that was decoded.
+    /// The decoded fields, if any.
     pub fields: Option<Vec<Field>>,
     /// All other keys.
     pub more: More,
@@ -86,33 +86,33 @@ pub struct Frame {
 /// A decoded part of a message: `[id, name, value]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// Its number in the message.
+    /// The number of the field in the message.
     pub id: i64,
-    /// What it is called.
+    /// The name of the field.
     pub name: String,
-    /// What it says.
+    /// The value of the field.
     pub value: Value,
 }
 
-/// A connection has ended, or one side of it.
+/// The end of a connection or of one direction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Close {
-    /// When, in seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: f64,
-    /// Which connection.
+    /// The name of the connection.
     pub conn: String,
-    /// Who has closed it.
+    /// The side that closed the connection.
     pub side: Option<String>,
-    /// What was wrong.
+    /// The error that closed the connection.
     pub error: Option<String>,
     /// All other keys.
     pub more: More,
 }
 
-/// The recording has ended.
+/// The end of a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exit {
-    /// When, in seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: f64,
     /// The exit code of the command; negative for a signal.
     pub code: Option<i64>,
@@ -121,7 +121,7 @@ pub struct Exit {
 }
 
 impl Entry {
-    /// Its kind, as it is written.
+    /// Returns the kind as written in a transcript.
     pub fn kind(&self) -> &str {
         match self {
             Self::Header(_) => "header",
@@ -133,9 +133,9 @@ impl Entry {
         }
     }
 
-    /// Reads a line.
+    /// Parses a line.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, Problem> {
-        // The parser has seen one line only.
+        // Remove the line number, because the parser sees a single line.
         let reason = |error: serde_json::Error| {
             error.to_string().replace(" at line 1 column 0", "").replace(" at line 1 column", " at column")
         };
@@ -174,9 +174,9 @@ impl Entry {
         })
     }
 
-    /// The line that says it, with its end.
+    /// Returns the entry as a line, including the line feed.
     pub fn to_line(&self) -> Vec<u8> {
-        // Text keys and values that came from JSON or are of these types: there is nothing that JSON has no form for.
+        // Serialization cannot fail: keys are strings, and values are JSON or of these types.
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
         line
@@ -196,7 +196,7 @@ impl Serialize for Field {
     }
 }
 
-/// Writes what is there.
+/// Writes an optional value.
 fn put<M: SerializeMap>(map: &mut M, key: &str, value: Option<&impl Serialize>) -> Result<(), M::Error> {
     value.map_or(Ok(()), |value| map.serialize_entry(key, value))
 }
@@ -246,14 +246,14 @@ impl Serialize for Entry {
     }
 }
 
-/// A time as it is written: whole microseconds, in seconds.
+/// Converts a time to seconds as written in transcripts, with a resolution of one microsecond.
 pub fn seconds(time: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "exact for the first 285 years")]
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX) as f64;
     micros / 1e6
 }
 
-/// A time that was read.
+/// Converts a time read from a transcript; invalid times become zero.
 pub fn duration(t: f64) -> Duration {
     Duration::try_from_secs_f64(t).unwrap_or_default()
 }

@@ -1,97 +1,97 @@
-//! What can be wrong with a transcript: where, and with which field.
+//! Errors of transcripts, with the line and the field.
 
 use std::io;
 
 use thiserror::Error;
 
-/// A transcript that can't be read on, or written on.
+/// An error that prevents reading or writing more of a transcript.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A line that is none of a transcript.
+    /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1 on.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem of the line.
         #[source]
         problem: Problem,
     },
-    /// More bytes than are read.
+    /// The transcript exceeds the maximum size.
     #[error("line {line}: the transcript has more than {limit} bytes")]
     TooMuch {
-        /// The line at which it was too much.
+        /// The line that exceeds the limit.
         line: u64,
-        /// How many are read.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// The system can't read or write it.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file can't be made.
+    /// The file can't be created.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
-    /// An earlier line could not be written whole: nothing can follow it.
+    /// An earlier line was written incompletely, so no line can follow.
     #[error("an earlier line could not be written")]
     Broken,
 }
 
-/// What is wrong with a line.
+/// The problem of an invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It is longer than is read.
+    /// The line exceeds the maximum length.
     #[error("is longer than {limit} bytes")]
     TooLong {
-        /// How long it may be.
+        /// The maximum length in bytes.
         limit: usize,
     },
-    /// It has more values than are held.
+    /// The line exceeds the maximum number of values.
     #[error("has more than {limit} values")]
     TooMany {
-        /// How many it may have.
+        /// The maximum number.
         limit: usize,
     },
-    /// With it the transcript has more connections than are held.
+    /// The transcript exceeds the maximum number of connections with this line.
     #[error("with this line the transcript has more than {limit} connections")]
     TooManyConnections {
-        /// How many it may have.
+        /// The maximum number.
         limit: usize,
     },
-    /// With it the names of connections are longer than is held.
+    /// The names of the transcript's connections exceed the maximum length with this line.
     #[error("with this line the names of the transcript's connections have more than {limit} bytes")]
     LongNames {
-        /// How many bytes they may have.
+        /// The maximum total length in bytes.
         limit: usize,
     },
-    /// It is not a JSON object.
+    /// The line is not a JSON object.
     #[error("not a JSON object: {reason}")]
     Json {
-        /// Why, and in which column.
+        /// The reason, with the column.
         reason: String,
     },
-    /// A key that has to be there.
+    /// A required key is missing.
     #[error("field '{field}': is missing")]
     Missing {
         /// The key.
         field: &'static str,
     },
-    /// A value of another type than this key has.
+    /// A value has the wrong type.
     #[error("field '{field}': is {found}, not {expected}")]
     Type {
         /// The key.
         field: &'static str,
-        /// What is there.
+        /// The type found.
         found: &'static str,
-        /// What is to be there.
+        /// The expected type.
         expected: &'static str,
     },
-    /// Digits that are none.
+    /// A text is not an even number of hexadecimal digits.
     #[error("field '{field}': is no even number of hexadecimal digits, from digit {at} on")]
     Hex {
         /// The key.
         field: &'static str,
-        /// How many are good.
+        /// The number of valid digits before the error.
         at: usize,
     },
 }

@@ -1,6 +1,6 @@
-//! Bytes as hexadecimal digits: written in lower case, read in either.
+//! Hexadecimal encoding: written in lower case, accepted in either case.
 
-/// Bytes as hexadecimal digits, two a byte, in lower case.
+/// Encodes bytes as hexadecimal digits in lower case, two per byte.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
@@ -11,7 +11,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes, or how many digits are good.
+/// Decodes hexadecimal digits. The error is the number of valid digits.
 pub(crate) fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

@@ -1,4 +1,4 @@
-//! A transcript as it is shown: its lines in order, with all messages decoded.
+//! Conversion of a transcript for display: its lines in order, with all messages decoded.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::protocol::{Decoded, Fields, Protocol};
 use crate::{Close, Entry, Exit, Field, Frame, Header, Located, Open};
 
-/// A line of a transcript, or one of the messages in it.
+/// A row for display: a line of a transcript, or one of its messages.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// The number of the line, from 1.
     pub line: u64,
-    /// Seconds since the recording began.
+    /// The time in seconds since the start of the recording.
     pub t: Option<f64>,
     /// The name of the connection.
     pub conn: Option<String>,
@@ -36,7 +36,7 @@ pub struct Row {
     pub fields: Option<Vec<Field>>,
     /// The most important content, in one line.
     pub summary: String,
-    /// All content, one part a line.
+    /// All content, one part per line.
     pub details: Vec<String>,
     /// The recorded error, or why the bytes could not be decoded.
     pub error: Option<String>,
@@ -72,22 +72,22 @@ impl<P: Protocol> Inspector<P> {
         Self { protocol, is_foreign: false, connections: BTreeMap::new(), opened: 0, frames: 0, undecoded: 0 }
     }
 
-    /// The number of frames so far.
+    /// Returns the number of frames so far.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// The number of connections so far.
+    /// Returns the number of connections so far.
     pub fn connections(&self) -> u64 {
         self.opened
     }
 
-    /// The number of rows so far whose bytes could not be decoded.
+    /// Returns the number of rows so far whose bytes could not be decoded.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
     }
 
-    /// Decodes a line: mostly one row.
+    /// Decodes a line. Returns one row, except for lines with several messages.
     pub fn rows(&mut self, Located { line, entry, .. }: Located) -> Vec<Row> {
         let rows = match entry {
             Entry::Header(header) => vec![self.header(line, header)],
@@ -182,7 +182,7 @@ fn exited(line: u64, exit: Exit) -> Row {
     Row { fields, summary, ..Row::new(line, exit.t, "exit") }
 }
 
-/// A frame whose bytes are in another file, or of another protocol.
+/// Returns the row of a frame that is not decoded, because its bytes are in another file or of another protocol.
 fn as_recorded(template: Row, mut frame: Frame) -> Row {
     let mut text = |key: &str| frame.more.remove(key).and_then(|value| value.as_str().map(str::to_owned));
     let (what, file) = (text("what"), text("file"));

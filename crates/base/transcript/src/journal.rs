@@ -1,7 +1,6 @@
-//! A transcript that many connections write.
+//! A transcript that several connections write concurrently.
 //!
-//! A line is with the system before its bytes are passed on. After a line that could not be written none follows, so that a
-//! transcript has no gaps.
+//! A line is written before its bytes are forwarded. After a failed write, no line follows, so that a transcript has no gaps.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use std::time::Instant;
 use crate::protocol::{Direction, Protocol};
 use crate::{Close, Entry, Error, Exit, Frame, Header, More, Open, Writer, seconds};
 
-/// How much was written.
+/// The amount of data written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     /// The number of connections.
@@ -22,19 +21,19 @@ pub struct Totals {
     pub bytes: u64,
     /// The files with streams, in the order in which they were created.
     pub streams: Vec<PathBuf>,
-    /// Whether something could not be written: the transcript ends there.
+    /// Whether a write has failed, which ends the transcript.
     pub is_truncated: bool,
 }
 
-struct State {
+struct JournalState {
     writer: Writer<Box<dyn Write + Send>>,
     totals: Totals,
     failure: Option<Error>,
 }
 
-/// A transcript that many connections write.
+/// A transcript that several connections write concurrently.
 pub struct Journal {
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
     started: Instant,
     directions: [&'static str; 2],
 }
@@ -56,26 +55,26 @@ impl Journal {
         let mut writer = Writer::new(out);
         let started = Instant::now();
         writer.write(&Entry::Header(header))?;
-        let state = State { writer, totals: Totals::default(), failure: None };
+        let state = JournalState { writer, totals: Totals::default(), failure: None };
         Ok(Self { state: Mutex::new(state), started, directions: P::DIRECTIONS })
     }
 
-    /// Returns how much was written so far.
+    /// Returns the amount of data written so far.
     pub fn totals(&self) -> Totals {
         self.state().totals.clone()
     }
 
-    /// Whether something could not be written.
+    /// Returns whether a write has failed.
     pub fn is_truncated(&self) -> bool {
         self.state().totals.is_truncated
     }
 
-    /// Returns why the transcript is truncated. A failure is returned once.
+    /// Returns the error that truncated the transcript, the first time that it is called.
     pub fn take_failure(&self) -> Option<Error> {
         self.state().failure.take()
     }
 
-    /// Seconds since the recording began, as transcripts have them.
+    /// Returns the seconds since the start of the recording, as written in transcripts.
     pub fn now(&self) -> f64 {
         seconds(self.started.elapsed())
     }
@@ -99,14 +98,14 @@ impl Journal {
         conn
     }
 
-    /// Writes a message, or a part of a stream, of `bytes` bytes. `at` is when they were received, if that is not now.
+    /// Writes a message, or a part of a stream, of `bytes` bytes. `at` is the time at which they were received; `None` for now.
     pub fn message(&self, conn: &str, from: Direction, at: Option<f64>, bytes: usize, message: Frame) {
         let mut state = self.state();
         state.totals.frames += 1;
         self.frame(&mut state, conn, from, bytes, |now| Frame { t: at.unwrap_or(now), ..message });
     }
 
-    /// Writes bytes that are no message; `what` says what they are.
+    /// Writes bytes that are not a message; `what` names their kind.
     pub fn fragment(&self, conn: &str, from: Direction, bytes: &[u8], what: &'static str) {
         let more = [("what".to_owned(), what.into())].into_iter().collect();
         let fragment = |t| Frame { t, hex: Some(bytes.to_vec()), more, ..Frame::default() };
@@ -115,7 +114,7 @@ impl Journal {
 
     fn frame(
         &self,
-        state: &mut State,
+        state: &mut JournalState,
         conn: &str,
         from: Direction,
         bytes: usize,
@@ -141,17 +140,17 @@ impl Journal {
         self.state().totals.streams.push(path);
     }
 
-    /// Notes that something beside the transcript could not be written: no line follows.
+    /// Ends the transcript because a file beside it could not be written.
     pub fn fail(&self, error: Error) {
         fail(&mut self.state(), error);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, JournalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time is read with the lock held, so that lines are in the order of their times.
-    fn write(&self, state: &mut State, entry: impl FnOnce(f64) -> Entry) {
+    /// Reads the time while holding the lock, so that lines are in chronological order.
+    fn write(&self, state: &mut JournalState, entry: impl FnOnce(f64) -> Entry) {
         if state.totals.is_truncated {
             return;
         }
@@ -161,7 +160,7 @@ impl Journal {
     }
 }
 
-fn fail(state: &mut State, error: Error) {
+fn fail(state: &mut JournalState, error: Error) {
     if !std::mem::replace(&mut state.totals.is_truncated, true) {
         state.failure = Some(error);
     }

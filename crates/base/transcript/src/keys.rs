@@ -1,15 +1,15 @@
-//! Keys of a line, taken out one by one: what is left is kept as it is.
+//! Typed access to the keys of a line. Keys that are not taken out are kept.
 
 use serde_json::{Map, Value};
 
 use crate::error::Problem;
 use crate::hex;
 
-/// The keys of a line that nobody has asked for yet.
+/// The remaining keys of a line.
 pub(crate) struct Keys(pub(crate) Map<String, Value>);
 
 impl Keys {
-    /// A value that may be missing. A null stays where it is: it is written again.
+    /// Takes out an optional value. A null is kept, so that it is written again.
     fn optional<T>(
         &mut self,
         field: &'static str,
@@ -45,7 +45,7 @@ impl Keys {
         self.optional(field, "an integer", |value| value.as_i64().ok_or(value))
     }
 
-    /// A time: not negative.
+    /// Takes out the time, which must not be negative.
     pub(crate) fn time(&mut self) -> Result<f64, Problem> {
         let is_time = |t: &f64| t.is_finite() && *t >= 0.0;
         let time =

@@ -8,15 +8,16 @@
 //! {"kind":"exit","t":9.2,"code":0}
 //! ```
 //!
-//! - [`Entry`] is one line. Its known keys are typed; all others are kept in `more` and written again, and so is a line of a
-//!   kind that is not known ([`Entry::Other`]).
-//! - [`Writer`] hands each line to the file in one write before it returns: what was written is there when the program is
-//!   killed. [`create`] makes such a file, readable for its owner alone.
-//! - [`Decoder`] takes bytes as they come, [`Reader`] reads them from a file. Every error has the line and the field; a
-//!   last line that was cut off is no error, but [`Cut`]; lines and files that are too long are refused ([`Limits`]).
+//! - [`Entry`] is one line. Its known keys are typed; all other keys are kept in `more` and written again, as are lines of
+//!   unknown kinds ([`Entry::Other`]).
+//! - [`Writer`] passes each line to the file in a single write before it returns, so that written lines survive if the program
+//!   is killed. [`create`] creates such a file, readable only by its owner.
+//! - [`Decoder`] decodes bytes in pieces of any size, [`Reader`] reads them from a file. Every error has the line and the
+//!   field; an incomplete last line is not an error, but a [`Cut`]; lines and files that are too long are rejected
+//!   ([`Limits`]).
 //!
-//! - [`Protocol`] is what a recorded protocol implements: the names of its directions, and how bytes become messages. A
-//!   [`Journal`] is a transcript of it that many connections write, an [`Inspector`] shows one.
+//! - [`Protocol`] is implemented by a recorded protocol: the names of its directions, and how its bytes are decoded. A
+//!   [`Journal`] is a transcript that several connections write, and an [`Inspector`] shows a transcript.
 //!
 //! The meaning of each kind and key is in docs/transcripts.md.
 

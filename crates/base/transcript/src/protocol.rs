@@ -1,10 +1,10 @@
-//! What a recorded protocol has to implement.
+//! The trait of protocols that can be recorded.
 
 use serde_json::Value;
 
 use crate::{Close, Field, Frame, Header, Open};
 
-/// The side of a connection that has sent something.
+/// A direction of a connection, named after the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the side that sends requests.
@@ -13,7 +13,7 @@ pub enum Direction {
     FromServer,
 }
 
-/// A protocol whose conversations can be recorded and shown.
+/// A protocol whose connections can be recorded and shown.
 ///
 /// A [`Journal`](crate::Journal) writes its transcripts and an [`Inspector`](crate::Inspector) shows them.
 pub trait Protocol {
@@ -35,12 +35,12 @@ pub trait Protocol {
         }
     }
 
-    /// Returns the direction that a value of `dir` stands for; `None` if it is of another protocol.
+    /// Returns the direction for a value of `dir`; `None` if the protocol has no such direction.
     fn direction(name: &str) -> Option<Direction> {
         [Direction::FromClient, Direction::FromServer].into_iter().find(|it| Self::name(*it) == name)
     }
 
-    /// Whether a transcript with this header is one of this protocol.
+    /// Returns whether a transcript with this header is of this protocol.
     fn is_of(header: &Header) -> bool {
         header.more.get("protocol").is_some_and(|name| name == Self::NAME)
     }
@@ -48,7 +48,7 @@ pub trait Protocol {
     /// Decodes the bytes of a frame: returns all messages that are complete with it.
     fn decode(&self, connection: &mut Self::Connection, from: Direction, frame: &Frame) -> Vec<Decoded>;
 
-    /// Returns what was left incomplete when one side stopped sending.
+    /// Returns the incomplete message that remained when one side stopped sending.
     fn end(&self, _connection: &mut Self::Connection, _from: Direction) -> Vec<Decoded> {
         Vec::new()
     }
@@ -68,31 +68,31 @@ pub trait Protocol {
         String::new()
     }
 
-    /// Replaces the values in the fields of a header that may be secrets.
+    /// Masks values in the fields of a header that may be secrets.
     fn mask_header(&self, _fields: &mut Fields) {}
 }
 
 /// Names and values, in the order in which they are shown.
 pub type Fields = Vec<(String, Value)>;
 
-/// A decoded message, or bytes that are none.
+/// A decoded message, or bytes that are not a message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decoded {
-    /// What it is, in the words of the protocol: `frame`, `request`, `stream`, `part` …
+    /// The kind in terms of the protocol, such as `frame`, `request`, `stream` or `part`.
     pub what: String,
     /// The number of the message in its protocol.
     pub id: Option<i64>,
     /// The name of the message in its protocol.
     pub name: Option<String>,
-    /// The number of its bytes.
+    /// The number of bytes.
     pub bytes: Option<u64>,
-    /// Its decoded parts; `None` if there are too many to list, or none.
+    /// The decoded parts; `None` if there are too many to list, or none.
     pub fields: Option<Vec<Field>>,
-    /// Its most important content, in one line.
+    /// The most important content, in one line.
     pub summary: String,
-    /// All of its content, one part a line.
+    /// All content, one part per line.
     pub details: Vec<String>,
-    /// Why it could not be decoded.
+    /// The reason why the message could not be decoded.
     pub error: Option<String>,
     /// Whether some of the bytes could not be decoded.
     pub is_undecoded: bool,

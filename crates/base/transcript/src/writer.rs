@@ -1,4 +1,4 @@
-//! Transcripts being written: each line is with the system before the next one is begun.
+//! Writing of transcripts: each line is passed to the system before the next.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,7 +9,7 @@ use runtap_os::output::PendingFile;
 use crate::Entry;
 use crate::error::Error;
 
-/// Writes entries, each in one write.
+/// Writes entries, each in a single write.
 #[derive(Debug)]
 pub struct Writer<W> {
     inner: W,
@@ -17,15 +17,16 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes there. It is not buffered: what was written is to survive the program.
+    /// Creates a writer. It does not buffer, so that written lines survive if the program is killed.
     pub fn new(inner: W) -> Self {
         Self { inner, is_broken: false }
     }
 
-    /// Writes a line, and hands it to the system.
+    /// Writes a line and flushes.
     ///
     /// # Errors
-    /// It could not be written whole. Then nothing more is written: a reader takes the rest of a line for the last one.
+    /// Fails if the line was not written completely. No further lines are written then, because readers only accept an
+    /// incomplete line at the end.
     pub fn write(&mut self, entry: &Entry) -> Result<(), Error> {
         if self.is_broken {
             return Err(Error::Broken);
@@ -35,17 +36,17 @@ impl<W: Write> Writer<W> {
         Ok(written?)
     }
 
-    /// Where it writes.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.inner
     }
 }
 
-/// Makes a file for a transcript, or for a part of one, that is there at once, for its owner alone: in place of what has
-/// its name. Gives its path.
+/// Creates a file for a transcript or part of one, readable only by its owner, replacing an existing file. The file appears
+/// immediately. Returns the file and its path.
 ///
 /// # Errors
-/// It can't be made there.
+/// Fails if the file can't be created.
 pub fn create(path: &Path) -> Result<(File, PathBuf), Error> {
     Ok(PendingFile::of(path)?.appear()?)
 }

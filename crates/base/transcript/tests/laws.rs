@@ -1,4 +1,4 @@
-//! Laws of the format: what is written is read, in any pieces, and any beginning of a transcript is one.
+//! Properties of the format: written entries can be read in any pieces, and every prefix of a transcript is a transcript.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use runtap_transcript::{
 use serde_json::Value;
 
 fn time() -> impl Strategy<Value = f64> {
-    // As the writer has them: whole microseconds.
+    // As written: whole microseconds.
     (0u64..1 << 50).prop_map(|micros| runtap_transcript::seconds(std::time::Duration::from_micros(micros)))
 }
 
@@ -60,7 +60,7 @@ fn written(entries: &[Entry]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// All entries, and whether the last line was cut off.
+/// Returns all entries, and whether the last line was incomplete.
 fn in_pieces(bytes: &[u8], step: usize) -> (Vec<Entry>, bool) {
     let (mut decoder, mut entries) = (Decoder::default(), Vec::new());
     for piece in bytes.chunks(step.max(1)) {
@@ -78,28 +78,28 @@ fn in_pieces(bytes: &[u8], step: usize) -> (Vec<Entry>, bool) {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_in_any_pieces(entries in vec(entry(), 0..6), step in 1usize..200) {
+    fn written_entries_can_be_read_in_any_pieces(entries in vec(entry(), 0..6), step in 1usize..200) {
         let bytes = written(&entries);
         prop_assert_eq!(in_pieces(&bytes, bytes.len()), (entries.clone(), false));
         prop_assert_eq!(in_pieces(&bytes, step), (entries, false));
     }
 
     #[test]
-    fn any_beginning_is_a_transcript_with_its_last_line_cut_off(entries in vec(entry(), 1..5), at in any::<prop::sample::Index>()) {
+    fn a_prefix_is_a_transcript_with_an_incomplete_last_line(entries in vec(entry(), 1..5), at in any::<prop::sample::Index>()) {
         let bytes = written(&entries);
         let at = at.index(bytes.len());
         let beginning = &bytes[..at];
-        let whole = beginning.split(|byte| *byte == b'\n').count() - 1;
+        let complete_lines = beginning.split(|byte| *byte == b'\n').count() - 1;
         let (read, cut) = in_pieces(beginning, 7);
-        let begun = beginning.last().is_some_and(|byte| *byte != b'\n');
-        // All but the end of a line may be there.
-        let complete = begun && bytes[at] == b'\n';
-        prop_assert_eq!(&read[..], &entries[..whole + usize::from(complete)]);
-        prop_assert_eq!(cut, begun && !complete);
+        let has_partial_line = beginning.last().is_some_and(|byte| *byte != b'\n');
+        // A line that lacks only its line feed is complete.
+        let complete = has_partial_line && bytes[at] == b'\n';
+        prop_assert_eq!(&read[..], &entries[..complete_lines + usize::from(complete)]);
+        prop_assert_eq!(cut, has_partial_line && !complete);
     }
 
     #[test]
-    fn nothing_makes_it_panic_and_nothing_is_skipped(bytes in vec(any::<u8>(), 0..300), step in 1usize..50) {
+    fn arbitrary_input_neither_panics_nor_is_skipped(bytes in vec(any::<u8>(), 0..300), step in 1usize..50) {
         let (mut decoder, mut lines) = (Decoder::new(Limits { line: 100, total: 250, values: 20, ..Limits::default() }), 0);
         for piece in bytes.chunks(step) {
             decoder.feed(piece);
@@ -194,7 +194,7 @@ fn errors_have_the_line_and_the_field() {
 }
 
 #[test]
-fn limits_are_kept_before_memory_is_taken() {
+fn limits_are_checked_before_memory_is_allocated() {
     let mut decoder = Decoder::new(Limits { line: 10, total: 1000, ..Limits::default() });
     decoder.feed(&[b' '; 11]);
     assert_eq!(decoder.poll().unwrap_err().to_string(), "line 1: is longer than 10 bytes");
@@ -205,35 +205,35 @@ fn limits_are_kept_before_memory_is_taken() {
     assert!(reader.next().is_none());
 }
 
-/// A value of two bytes may take up some hundred in memory: how many are read is bounded apart from the bytes.
+/// A value of two bytes may take hundreds of bytes in memory, so the number of values has its own limit.
 #[test]
-fn a_line_of_many_small_values_is_refused_before_it_is_taken_apart() {
+fn a_line_of_many_small_values_is_rejected_before_it_is_parsed() {
     let line = |values: &str| format!("{{\"kind\":\"x\",\"more\":[{values}]}}\n");
     let read = |text: &str, values| {
         let mut decoder = Decoder::new(Limits { values, ..Limits::default() });
         decoder.feed(text.as_bytes());
         decoder.poll().map(|found| found.is_some()).map_err(|error| error.to_string())
     };
-    // The line itself, the kind, the list, and what is in it.
+    // Counts the line itself, the kind, the list, and its elements.
     let objects = line("{},{},{}");
     assert_eq!(read(&objects, 10), Ok(true));
     assert_eq!(read(&objects, 5), Err("line 1: has more than 5 values".to_owned()));
-    // What is within a text is none.
+    // Characters within a string do not count.
     assert_eq!(read(&line(r#""a,b[{\",{,[,\\""#), 5), Ok(true));
-    // The last line has no end, and is not taken apart either.
+    // The last line has no line feed, and is not parsed either.
     let mut decoder = Decoder::new(Limits { values: 5, ..Limits::default() });
     decoder.feed(objects.trim_end().as_bytes());
     assert!(matches!(decoder.poll(), Ok(None)));
     let error = decoder.finish().unwrap_err();
     assert_eq!(error.to_string(), "line 1: has more than 5 values");
-    // By default megabytes of them are too many, and those of a message with a large environment are not.
+    // The default limit rejects megabytes of values but accepts a message with a large environment.
     let many = |number: usize| line(&vec!["[]"; number].join(","));
     let mut reader = Reader::new(std::io::Cursor::new(many(1 << 20)));
     assert!(reader.read().unwrap_err().to_string().ends_with("has more than 131072 values"));
     assert!(Reader::new(std::io::Cursor::new(many(20_000))).read().unwrap().is_some());
 }
 
-/// Takes so many bytes.
+/// A writer that accepts only a limited number of bytes.
 struct Small(Vec<u8>, usize);
 
 impl std::io::Write for Small {
@@ -255,7 +255,7 @@ fn a_full_disk_leaves_a_readable_transcript() {
     let mut writer = Writer::new(Small(Vec::new(), line + 5));
     writer.write(&entry).unwrap();
     assert!(matches!(writer.write(&entry), Err(Error::Io(_))));
-    // Nothing follows half of a line, also if there is room again.
+    // No line follows an incomplete one, even if there is space again.
     assert!(matches!(writer.write(&entry), Err(Error::Broken)));
     let bytes = writer.into_inner().0;
     let mut reader = Reader::new(&bytes[..]);
@@ -267,7 +267,7 @@ fn a_full_disk_leaves_a_readable_transcript() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_is_private_and_there_at_once() {
+fn a_file_is_private_and_appears_immediately() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.jsonl");

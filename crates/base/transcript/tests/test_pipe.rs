@@ -1,4 +1,4 @@
-//! The transcripts of the test pipe: each is read, and written again it has the same JSON values.
+//! The transcripts of the test pipe: each can be read, and writing it again yields the same JSON values.
 
 use runtap_testkit::{require, shared_data};
 use runtap_transcript::{Entry, Reader, Writer};
@@ -23,7 +23,7 @@ fn every_transcript_is_written_as_it_was_read() {
             match &entry {
                 Entry::Frame(frame) => {
                     frames += 1;
-                    // The length word says how many bytes follow it.
+                    // The length word counts the bytes that follow.
                     let hex = frame.hex.as_ref().unwrap();
                     let length = u32::from_le_bytes(hex[..4].try_into().unwrap());
                     assert_eq!(hex.len(), length as usize + 4, "{file}");
@@ -36,6 +36,6 @@ fn every_transcript_is_written_as_it_was_read() {
         }
         assert_eq!(values(&writer.into_inner()), values(&bytes), "{file}");
     }
-    // As INDEX.tsv has them, one of which ends in a way of its own.
+    // The numbers of INDEX.tsv, where one transcript has an end of an unknown kind.
     assert_eq!((files, frames, others), (56, 2073, 1));
 }

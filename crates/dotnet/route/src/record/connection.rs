@@ -1,6 +1,6 @@
-//! One connection that passes through: two pumps, one for each direction, that only share the [`Tap`].
+//! A forwarded connection: two pumps, one for each direction, which only share the [`Tap`].
 //!
-//! Neither waits for the other: a tool that does not read its stream holds up the stream and nothing else.
+//! The pumps are independent: a tool that does not read its stream delays only this stream.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,71 +9,85 @@ use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_transport::{BorrowedDescriptor, ConnectError, Descriptor, Peer, Stream, lend};
 
 use super::log::ConnectionLog;
-use super::silent::Leave;
-use super::{Event, Phase, Shared, Way};
+use super::silent::DisconnectSignal;
+use super::{Event, Phase, RecordingContext, Way};
 
-/// Bytes read at a time: as many as a socket holds.
-const READ: usize = 256 * 1024;
-/// How long a peer is dialled whose queue is full.
-const CONNECT: Duration = Duration::from_secs(30);
-/// How a runtime dials a port on which nobody listens.
+/// The size of the read buffer in bytes: the capacity of a socket.
+const READ_SIZE: usize = 256 * 1024;
+/// The time-out for connecting to a peer whose queue is full.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The first and the longest pause between attempts to connect to a tool, as a runtime does.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a transcript says of a connection that has made room for another one.
-const CROWDED: &str = "disconnected by the recorder: it had sent no whole request, and others came";
-const CROWDED_TOOL: &str = "disconnected by the recorder: the tool did not listen yet, and others came";
+/// The errors in a transcript of connections that were closed to make room.
+const CLIENT_DISPLACED: &str = "disconnected by the recorder: it had sent no whole request, and others came";
+const RUNTIME_DISPLACED: &str = "disconnected by the recorder: the tool did not listen yet, and others came";
 
-/// How often it is looked whether a side that has ended sending is still there.
-const LOOK: Duration = Duration::from_millis(50);
+/// The interval at which a side that has stopped sending is checked for having closed.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How one side has ended.
+/// The end of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// It sends nothing more, and still listens.
+enum DirectionEnd {
+    /// The side has stopped sending but still reads.
     Half,
-    /// It is gone.
+    /// The side has closed.
     Gone,
 }
 
-/// What both directions share.
-struct Passage {
+/// The state shared by both directions.
+struct ForwardedConnection {
     tap: Mutex<Tap>,
     log: Mutex<ConnectionLog>,
 }
 
-/// Passes one connection on to its end.
-pub(super) async fn pass(shared: Shared, log: ConnectionLog, near: Stream, peer: Peer, leave: Leave) {
+/// Forwards one connection until its end.
+pub(super) async fn forward(
+    shared: RecordingContext,
+    log: ConnectionLog,
+    near: Stream,
+    peer: Peer,
+    leave: DisconnectSignal,
+) {
     let name = log.name().to_owned();
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
-    let passage =
-        Passage { tap: Mutex::new(if is_port { Tap::for_port() } else { Tap::new() }), log: Mutex::new(log) };
+    let connection = ForwardedConnection {
+        tap: Mutex::new(if is_port { Tap::for_port() } else { Tap::new() }),
+        log: Mutex::new(log),
+    };
     let mut phase = shared.phase.clone();
     let ended = tokio::select! {
-        ended = passage.run(&shared, &name, near, leave) => ended,
+        ended = connection.run(&shared, &name, near, leave) => ended,
         _ = phase.wait_for(|phase| *phase == Phase::Broken) => Err("the recording was ended".to_owned()),
     };
-    let stream = lock(&passage.log).finish(ended.err());
+    let stream = lock(&connection.log).finish(ended.err());
     if let Some(error) = shared.journal.take_failure() {
         (shared.reporter)(Event::NotWritten(&error));
     }
     (shared.reporter)(Event::Closed { conn: &name, stream });
 }
 
-impl Passage {
-    async fn run(&self, shared: &Shared, name: &str, near: Stream, mut leave: Leave) -> Result<(), String> {
+impl ForwardedConnection {
+    async fn run(
+        &self,
+        shared: &RecordingContext,
+        name: &str,
+        near: Stream,
+        mut leave: DisconnectSignal,
+    ) -> Result<(), String> {
         let unreachable = |error: ConnectError| {
             (shared.reporter)(Event::Unreachable { conn: name, error: &error });
             error.to_string()
         };
         match &shared.way {
             Way::ToTool(tool) => {
-                // As the runtime would do itself; it hangs up when it has enough of it.
+                // Retry as the runtime itself would; the runtime closes the connection when it gives up.
                 let mut pause = FIRST_PAUSE;
-                let dialling = async {
+                let connecting = async {
                     loop {
-                        match tool.connect(CONNECT).await {
+                        match tool.connect(CONNECT_TIMEOUT).await {
                             Ok(far) => return Ok(far),
                             Err(_not_yet) if !near.is_hung_up() => tokio::time::sleep(pause).await,
                             Err(error) => return Err(unreachable(error)),
@@ -82,37 +96,37 @@ impl Passage {
                     }
                 };
                 let far = tokio::select! {
-                    far = dialling => far?,
-                    Ok(()) = &mut leave => return Err(CROWDED_TOOL.to_owned()),
+                    far = connecting => far?,
+                    Ok(()) = &mut leave => return Err(RUNTIME_DISPLACED.to_owned()),
                 };
                 drop(leave);
-                self.both(&far, &near, false).await;
+                self.forward_both(&far, &near, false).await;
             }
             Way::ToRuntime(runtime) => {
                 let request = tokio::select! {
                     request = self.request(&near) => request,
-                    Ok(()) = &mut leave => return Err(CROWDED.to_owned()),
+                    Ok(()) = &mut leave => return Err(CLIENT_DISPLACED.to_owned()),
                 };
                 let Some((pieces, descriptors, ended)) = request else { return Ok(()) };
                 drop(leave);
-                let far = runtime.connect(CONNECT).await.map_err(unreachable)?;
-                // A runtime that is gone shows in what it says: it may have answered before.
+                let far = runtime.connect(CONNECT_TIMEOUT).await.map_err(unreachable)?;
+                // The error of a closed runtime shows when reading, as it may have replied before.
                 let _gone = write(&far, &pieces, &descriptors).await;
                 if ended {
                     let _gone = far.end_sending();
                 }
-                self.both(&near, &far, ended).await;
+                self.forward_both(&near, &far, ended).await;
             }
         }
         Ok(())
     }
 
-    /// What the tool says first, when it is whole, and whether it has ended sending with that. `None`: it is gone, and
-    /// has said nothing that a runtime could hear.
+    /// Reads the tool's complete request, and whether the tool has stopped sending after it. `None` if the tool has closed
+    /// without sending anything that a runtime could read.
     async fn request(&self, client: &Stream) -> Option<(Vec<Piece>, Vec<Descriptor>, bool)> {
-        // Nobody who says nothing has a buffer. What is wrong with one that is broken, it says when it is read.
+        // Idle clients have no buffer. An error is reported by the following read.
         let _ = client.readable().await;
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ_SIZE];
         let mut held = Vec::new();
         loop {
             let (n, descriptors) = self.receive(Side::Client, client, &mut buffer).await.unwrap_or_default();
@@ -129,64 +143,64 @@ impl Passage {
         }
     }
 
-    /// Both directions to their ends, or until one side is gone: then nothing reaches it any more.
-    async fn both(&self, client: &Stream, runtime: &Stream, client_ended: bool) {
+    /// Forwards both directions until they end or one side has closed.
+    async fn forward_both(&self, client: &Stream, runtime: &Stream, client_ended: bool) {
         let upward = self.pump(Side::Client, client, runtime);
         let downward = self.pump(Side::Runtime, runtime, client);
         tokio::pin!(upward, downward);
-        let (mut up, mut down) = (client_ended.then_some(End::Half), None);
-        let mut looks = tokio::time::interval(LOOK);
+        let (mut up, mut down) = (client_ended.then_some(DirectionEnd::Half), None);
+        let mut polls = tokio::time::interval(POLL_INTERVAL);
         while up.is_none() || down.is_none() {
             tokio::select! {
                 end = &mut upward, if up.is_none() => up = Some(end),
                 end = &mut downward, if down.is_none() => down = Some(end),
-                // One that has ended sending may go away, which nothing tells that is read from it.
-                _ = looks.tick(), if up.is_some() || down.is_some() => {
+                // The close of a side that has stopped sending is not visible to reads.
+                _ = polls.tick(), if up.is_some() || down.is_some() => {
                     let ended = if up.is_some() { client } else { runtime };
                     if ended.is_hung_up() {
                         break;
                     }
                 }
             }
-            if [up, down].contains(&Some(End::Gone)) {
+            if [up, down].contains(&Some(DirectionEnd::Gone)) {
                 break;
             }
         }
     }
 
-    /// Passes on what one side says, to its end.
-    async fn pump(&self, from: Side, source: &Stream, sink: &Stream) -> End {
-        let mut buffer = vec![0; READ];
+    /// Forwards one direction until its end.
+    async fn pump(&self, from: Side, source: &Stream, sink: &Stream) -> DirectionEnd {
+        let mut buffer = vec![0; READ_SIZE];
         let mut held = Vec::new();
         loop {
             let received = self.receive(from, source, &mut buffer).await;
             let (n, descriptors) = match received {
                 Ok(received) => received,
                 Err(error) => {
-                    // What is held back of it was said.
+                    // Forward incomplete data that was received before the error.
                     let pieces = self.take(from, &[], &held);
                     let _gone = write(sink, &pieces, &held).await;
                     lock(&self.log).end(from, true, Some(error));
-                    return End::Gone;
+                    return DirectionEnd::Gone;
                 }
             };
             held.extend(descriptors);
             let pieces = self.take(from, buffer.get(..n).unwrap_or_default(), &held);
             if n == 0 {
-                // Whoever has closed altogether also hears nothing any more; one that we have told the end to
-                // looks the same, and has nothing to hear.
+                // A side that has closed also reads nothing any more. A side whose peer has ended looks the same, and has
+                // nothing to read.
                 let gone = source.is_hung_up();
                 lock(&self.log).end(from, gone, None);
                 let passed = write(sink, &pieces, &held).await;
                 return match passed.and_then(|()| sink.end_sending()) {
-                    Ok(()) if !gone => End::Half,
-                    _ => End::Gone,
+                    Ok(()) if !gone => DirectionEnd::Half,
+                    _ => DirectionEnd::Gone,
                 };
             }
             if write(sink, &pieces, &held).await.is_err() {
-                // A runtime may have answered before it was gone: that is heard in the other direction. To a tool that
-                // is gone nothing can be said any more.
-                return if from == Side::Client { End::Half } else { End::Gone };
+                // A runtime may have replied before it closed, which the other direction forwards. A tool that has closed can't
+                // receive anything.
+                return if from == Side::Client { DirectionEnd::Half } else { DirectionEnd::Gone };
             }
             if !pieces.is_empty() {
                 held.clear();
@@ -200,13 +214,13 @@ impl Passage {
         source: &Stream,
         buffer: &mut [u8],
     ) -> std::io::Result<(usize, Vec<Descriptor>)> {
-        // Only a tool has descriptors to pass on, but nobody's are lost.
+        // Only tools send descriptors, but all are kept.
         let received = source.receive(buffer).await;
         lock(&self.log).received(from);
         received
     }
 
-    /// Takes what a side has said, nothing at its end; writes down what passes, and gives that.
+    /// Processes bytes of a side, or its end if empty; records and returns the pieces to forward.
     fn take(&self, from: Side, bytes: &[u8], descriptors: &[Descriptor]) -> Vec<Piece> {
         let mut tap = lock(&self.tap);
         if bytes.is_empty() {
@@ -225,12 +239,12 @@ impl Passage {
     }
 }
 
-/// Which of these pieces the descriptors go with.
+/// Returns the index of the piece that carries the descriptors.
 fn carrier(pieces: &[Piece]) -> usize {
     pieces.iter().position(|piece| piece.kind == PieceKind::Descriptor).unwrap_or(0)
 }
 
-/// Writes each piece in one go.
+/// Writes each piece in a single write.
 async fn write(sink: &Stream, pieces: &[Piece], descriptors: &[Descriptor]) -> std::io::Result<()> {
     let carrier = carrier(pieces);
     for (n, piece) in pieces.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What a message says, field by field: for the lines of a transcript, for people, and to compare two of them.
+//! Descriptions of messages, field by field: for the lines of a transcript, for display, and for comparison.
 //!
-//! Numbers that are sets of bits, ids and codes are hexadecimal texts; everything else is as the protocol has it. Environment
-//! variables may hold secrets: see [`Described::masked`].
+//! Bit sets, ids and codes are hexadecimal texts; all other values are as in the protocol. Environment variables may contain
+//! secrets: see [`Described::masked`].
 
 use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_diag_proto::{
@@ -12,15 +12,15 @@ use runtap_transcript::{Decoded, Direction, Field, Fields, Frame, Protocol, to_h
 use runtap_wire::Reader;
 use serde_json::{Value, json};
 
-/// A field.
+/// Creates a field.
 pub fn field(name: &str, value: impl Into<Value>) -> (String, Value) {
     (name.to_owned(), value.into())
 }
 
-/// The Diagnostic IPC Protocol, as transcripts have it.
+/// The Diagnostic IPC Protocol in transcripts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiagnosticIpc {
-    /// Whether the values of environment variables are shown. They may be secrets.
+    /// Whether to show the values of environment variables, which may be secrets.
     pub shows_values: bool,
 }
 
@@ -55,7 +55,7 @@ impl Protocol for DiagnosticIpc {
         left.into_iter().map(|(described, piece)| self.decoded(described, &piece)).collect()
     }
 
-    /// A header may have the environment variables that were given to a command.
+    /// Masks the environment variables that were passed to a command.
     fn mask_header(&self, fields: &mut Fields) {
         for (name, value) in fields.iter_mut().filter(|_| !self.shows_values) {
             if let (true, Some(members)) = (name == "env", value.as_object_mut()) {
@@ -106,21 +106,21 @@ pub(crate) fn side_of(direction: Direction) -> Side {
 /// A piece of a connection, decoded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
-    /// What it is: `request`, `reply`, `advertise`, `descriptor`, `variables`, `stream` or `other`.
+    /// The kind: `request`, `reply`, `advertise`, `descriptor`, `variables`, `stream` or `other`.
     pub what: &'static str,
-    /// Its command on the wire.
+    /// The number of the command.
     pub id: Option<u16>,
-    /// The name of its command, if it has a known one.
+    /// The name of the command, if known.
     pub name: Option<&'static str>,
-    /// What it says.
+    /// The decoded fields.
     pub fields: Fields,
 }
 
 impl Described {
-    /// What stands for a value that is not shown.
+    /// The replacement for a masked value.
     pub(crate) const MASK: &str = "***";
 
-    /// A piece, by what was asked on its connection and by what was wrong with what this side has sent.
+    /// Describes a piece, given the request on its connection and the decoding error of its side.
     pub fn of(piece: &Piece, request: Option<&Request>, error: Option<&DecodeError>) -> Self {
         let plain = |what, name: &'static str, fields| Self { what, id: None, name: Some(name), fields };
         match &piece.kind {
@@ -149,14 +149,14 @@ impl Described {
         Self { what, id: Some(command.0), name: command.name(), fields }
     }
 
-    /// The fields that a transcript has beside the bytes: without the values of variables.
+    /// Returns the fields that a transcript stores in addition to the bytes: without the values of variables.
     pub(super) fn fields_to_keep(mut self) -> Fields {
         let sets = self.sets_variable();
         self.fields.retain(|(name, _)| !(sets && name == "value"));
         self.fields
     }
 
-    /// The same with the values of environment variables hidden.
+    /// Masks the values of environment variables.
     #[must_use]
     pub fn masked(mut self) -> Self {
         let (all, sets) = (self.what == "variables", self.sets_variable());
@@ -177,22 +177,22 @@ fn hex(number: u64) -> Value {
     format!("{number:#x}").into()
 }
 
-/// What a request says, or why nobody can tell.
+/// Returns the fields of a request, or the reason why it can't be decoded.
 fn request_fields(message: &Verbatim) -> Fields {
     match message.to_request() {
         Ok(request) => of_request(&request),
         Err(error) => {
             let payload = message.payload().len();
-            vec![field("error", of_error(&error)), field("payload_bytes", payload)]
+            vec![field("error", error_text(&error)), field("payload_bytes", payload)]
         }
     }
 }
 
-fn of_error(error: &RequestError) -> String {
+fn error_text(error: &RequestError) -> String {
     error.to_string()
 }
 
-/// What a request says.
+/// Returns the fields of a request.
 pub(crate) fn of_request(request: &Request) -> Fields {
     match request {
         Request::CollectTracing { config, .. } => session(config),
@@ -217,7 +217,7 @@ pub(crate) fn of_request(request: &Request) -> Fields {
         }
         Request::EnablePerfMap(kind) => vec![field("type", kind.name())],
         Request::ApplyStartupHook { path } => vec![field("path", path.as_str())],
-        // No payload.
+        // Requests without payload.
         _ => Vec::new(),
     }
 }
@@ -238,8 +238,8 @@ fn user_events(config: &UserEventsConfig) -> Fields {
         let mut value = provider(&it.provider);
         let sets = it.tracepoints.sets.iter().map(|set| json!({ "name": set.name, "ids": set.ids }));
         if let Some(members) = value.as_object_mut() {
-            let said = json!({ "default": it.tracepoints.default, "sets": sets.collect::<Vec<_>>() });
-            members.insert("tracepoints".to_owned(), said);
+            let tracepoints = json!({ "default": it.tracepoints.default, "sets": sets.collect::<Vec<_>>() });
+            members.insert("tracepoints".to_owned(), tracepoints);
         }
         value
     });
@@ -266,12 +266,12 @@ fn provider(provider: &Provider) -> Value {
     value
 }
 
-/// What a reply says. Without a request that is known only an error can be read.
+/// Returns the fields of a reply. If the request is unknown, only errors can be decoded.
 fn reply_fields(message: &Verbatim, request: Option<&Request>) -> Fields {
-    let stand_in = Request::DisablePerfMap;
+    let any_request = Request::DisablePerfMap;
     let request = match request {
         Some(request) => request,
-        None if message.command() == Command::ERROR => &stand_in,
+        None if message.command() == Command::ERROR => &any_request,
         None => return vec![field("payload_bytes", message.payload().len())],
     };
     match message.to_reply(request) {
@@ -293,7 +293,7 @@ fn of_reply(message: &Verbatim, reply: &Reply) -> Fields {
     }
 }
 
-/// What a reply says.
+/// Returns the fields of a reply.
 pub(crate) fn of_answer(reply: &Reply) -> Fields {
     match reply {
         Reply::ProcessInfo(info) => {
@@ -309,8 +309,8 @@ pub(crate) fn of_answer(reply: &Reply) -> Fields {
                 ("runtime_version", &info.runtime_version),
                 ("portable_rid", &info.portable_rid),
             ];
-            let there = later.into_iter().filter_map(|(name, text)| Some(field(name, text.clone()?)));
-            fields.extend(there);
+            let present = later.into_iter().filter_map(|(name, text)| Some(field(name, text.clone()?)));
+            fields.extend(present);
             fields
         }
         Reply::SessionStarted(id) | Reply::SessionStopped(id) => vec![field("session_id", hex(id.0))],
@@ -322,7 +322,7 @@ pub(crate) fn of_answer(reply: &Reply) -> Fields {
     }
 }
 
-/// What an error says.
+/// Returns the fields of an error.
 pub(crate) fn of_refusal(error: &ErrorReply) -> Fields {
     let ErrorReply { hresult, message } = error;
     let mut fields = vec![field("hresult", format!("{:#010x}", hresult.0))];
@@ -332,7 +332,7 @@ pub(crate) fn of_refusal(error: &ErrorReply) -> Fields {
     fields
 }
 
-/// Decodes a connection as it was recorded, piece by piece.
+/// Decodes a recorded connection piece by piece.
 #[derive(Debug, Default)]
 pub struct Dissector {
     tap: Option<Tap>,
@@ -340,23 +340,23 @@ pub struct Dissector {
 }
 
 impl Dissector {
-    /// Takes what one side has sent; gives the pieces that are whole with that, and their bytes.
+    /// Adds bytes that one side has sent. Returns the pieces that they complete, with their descriptions.
     pub fn handle(&mut self, from: Side, bytes: &[u8]) -> Vec<(Described, Piece)> {
-        // Only a runtime that has dialled in speaks first.
+        // Only a runtime that has connected to a port sends first.
         let is_port = from == Side::Runtime;
         let tap = self.tap.get_or_insert_with(|| if is_port { Tap::for_port() } else { Tap::new() });
         tap.handle_bytes(from, bytes);
         self.pieces(from)
     }
 
-    /// One side has ended: what was held back of it.
+    /// Handles the end of one side. Returns the pieces that were incomplete.
     pub fn end(&mut self, from: Side) -> Vec<(Described, Piece)> {
         let Some(tap) = &mut self.tap else { return Vec::new() };
         tap.handle_eof(from);
         self.pieces(from)
     }
 
-    /// What was asked on the connection, if that is known.
+    /// Returns the request on the connection, if known.
     pub fn request(&self) -> Option<&Request> {
         self.tap.as_ref().and_then(Tap::request)
     }
@@ -381,7 +381,7 @@ impl Dissector {
     }
 }
 
-/// The variables that are whole with these bytes.
+/// Returns the variables that these bytes complete.
 fn variables(decoder: Option<&mut EnvironmentDecoder>, bytes: &[u8]) -> Fields {
     let Some(decoder) = decoder else { return Vec::new() };
     decoder.handle_bytes(bytes);

@@ -1,7 +1,6 @@
-//! What is written of a connection: the lines of a transcript, and the files with the streams of sessions beside it.
+//! The recording of a connection: its lines in the transcript, and the files with the streams of its sessions.
 //!
-//! Everything is with the system before it is passed on. After a line or a part of a stream that could not be written none
-//! follows: a transcript has no gaps.
+//! Data is written before it is forwarded. After a failed write of a line or stream, nothing follows: a transcript has no gaps.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,24 +18,24 @@ use super::Way;
 use super::describe::{Described, direction_of, numbered};
 use super::passed::open_file;
 
-/// Where the streams of sessions go.
+/// The destination of session streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streams {
-    /// Into a file each, beside the transcript of this path: `PATH.CONN.nettrace`.
+    /// A file for each stream, beside the transcript with this path: `PATH.CONN.nettrace`.
     Beside(PathBuf),
-    /// Into the transcript, as digits.
+    /// The transcript, as hexadecimal digits.
     Inline,
 }
 
 /// Writes that a connection was opened.
 pub(super) fn open(journal: &Arc<Journal>, streams: &Streams, peer: Peer, way: &Way) -> ConnectionLog {
     let is_port = matches!(way, Way::ToTool(_));
-    let whose = if is_port { "runtime_pid" } else { "client_pid" };
+    let pid_key = if is_port { "runtime_pid" } else { "client_pid" };
     let mut more = More::new();
-    more.extend(peer.pid.map(|pid| (whose.to_owned(), Value::from(pid))));
+    more.extend(peer.pid.map(|pid| (pid_key.to_owned(), Value::from(pid))));
     ConnectionLog {
         conn: journal.open(more),
-        heard: [journal.now(); 2],
+        received_at: [journal.now(); 2],
         journal: Arc::clone(journal),
         streams: streams.clone(),
         ended: [false; 2],
@@ -44,7 +43,7 @@ pub(super) fn open(journal: &Arc<Journal>, streams: &Streams, peer: Peer, way: &
     }
 }
 
-/// The stream of a session in a file of its own.
+/// The file of a session's stream.
 struct StreamFile {
     file: File,
     path: PathBuf,
@@ -63,36 +62,36 @@ impl StreamFile {
     }
 }
 
-/// What is written of one connection.
+/// Records one connection.
 pub(super) struct ConnectionLog {
     journal: Arc<Journal>,
     conn: String,
     streams: Streams,
-    /// When something was last received, of the client and the runtime.
-    heard: [f64; 2],
+    /// The times of the last data received from the client and from the runtime.
+    received_at: [f64; 2],
     ended: [bool; 2],
     stream: Option<StreamFile>,
 }
 
 impl ConnectionLog {
-    /// The name of the connection in the transcript.
+    /// Returns the name of the connection in the transcript.
     pub(super) fn name(&self) -> &str {
         &self.conn
     }
 
-    /// Something has come from this side: the time of what is written next.
+    /// Notes the time at which data of this side was received, for the lines written next.
     pub(super) fn received(&mut self, from: Side) {
         let now = self.journal.now();
-        let [client, runtime] = &mut self.heard;
+        let [client, runtime] = &mut self.received_at;
         *(if from == Side::Client { client } else { runtime }) = now;
     }
 
-    fn heard(&self, from: Side) -> f64 {
-        let [client, runtime] = self.heard;
+    fn received_at(&self, from: Side) -> f64 {
+        let [client, runtime] = self.received_at;
         if from == Side::Client { client } else { runtime }
     }
 
-    /// A piece passes.
+    /// Records a piece.
     pub(super) fn piece(
         &mut self,
         piece: &Piece,
@@ -121,11 +120,11 @@ impl ConnectionLog {
         let (id, name) = (described.id.map(i64::from), described.name.map(str::to_owned));
         let fields = numbered(described.fields_to_keep());
         let frame = Frame { id, name, hex, fields, more, ..Frame::default() };
-        let at = Some(self.heard(piece.from));
+        let at = Some(self.received_at(piece.from));
         self.journal.message(&self.conn, direction_of(piece.from), at, bytes.len(), frame);
     }
 
-    /// Writes a part of the stream into its file: the name of the file, and where the part is in it.
+    /// Writes a part of a stream to its file. Returns the name of the file and the offset of the part.
     fn beside(&mut self, transcript: &Path, bytes: &[u8]) -> Option<(String, u64)> {
         if self.journal.is_truncated() {
             return None;
@@ -153,7 +152,7 @@ impl ConnectionLog {
         Some((stream.name.clone(), offset))
     }
 
-    /// One side has said its last word; `gone` if it does not listen any more either.
+    /// Records that a side has stopped sending; `gone` tells whether it has closed.
     pub(super) fn end(&mut self, from: Side, gone: bool, error: Option<std::io::Error>) {
         let [client, runtime] = &mut self.ended;
         if std::mem::replace(if from == Side::Client { client } else { runtime }, true) {
@@ -169,14 +168,14 @@ impl ConnectionLog {
         });
     }
 
-    /// The connection is over. Gives the file with its stream.
+    /// Records the end of the connection. Returns the path of the file with its stream.
     pub(super) fn finish(&mut self, error: Option<String>) -> Option<PathBuf> {
         let stream = self.stream.take();
         let mut more = More::new();
         let path = stream.map(|stream| {
             let digits = to_hex(&stream.hash.finalize());
-            let said = json!({ "file": stream.name, "bytes": stream.bytes, "sha256": digits });
-            more.insert("stream".to_owned(), said);
+            let summary = json!({ "file": stream.name, "bytes": stream.bytes, "sha256": digits });
+            more.insert("stream".to_owned(), summary);
             stream.path
         });
         self.journal.close(Close { conn: self.conn.clone(), error, more, ..Close::default() });

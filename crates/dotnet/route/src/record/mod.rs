@@ -1,19 +1,19 @@
-//! Stands between tools and a runtime, passes on what both say, and writes it down: docs/transcripts.md has the format.
+//! A proxy between tools and a runtime that records all messages. docs/transcripts.md describes the format.
 //!
 //! ```text
-//!  Way::ToRuntime   tool ── dials ──▶ our socket ══▶ runtime's socket      one connection of ours for each of a tool's
-//!  Way::ToTool      runtime ── dials ──▶ our socket ══▶ tool's port        one connection of ours for each of a runtime's
+//!  Way::ToRuntime   tool ── connects to ──▶ recorder's socket ══▶ runtime's socket   one connection for each of the tool's
+//!  Way::ToTool      runtime ── connects to ──▶ recorder's socket ══▶ tool's port     one connection for each of the runtime's
 //! ```
 //!
-//! **What comes out is what came in**: every byte, each message in one write, descriptors with the byte they came with, the
-//! end of one direction as the end of that direction. A line is written before its bytes are passed on, so that a
-//! recorder which is killed has written all that was heard. If it can't be written, everything goes on passing.
+//! **Connections are forwarded unchanged**: every byte, each message in a single write, descriptors with the byte that carried
+//! them, and the end of one direction as the end of that direction. A line is written before its bytes are forwarded, so that a
+//! killed recorder has recorded everything it received. If a line can't be written, forwarding continues.
 //!
-//! Three things are not as without us. A runtime serves nobody else while it waits for a request; here it is dialled only when
-//! the request is whole, so a silent tool holds up nobody. Of silent ones a bounded number is kept. And a connection that breaks off with something unread arrives
-//! as one that ends.
+//! There are three differences from a direct connection. A runtime serves no other client while it waits for a request; the
+//! recorder connects to the runtime only when the request is complete, so an idle tool blocks no others. The number of idle
+//! tools is limited. And a connection that is reset with unread data arrives as one that ends.
 //!
-//! Refuses to judge: what would kill a runtime is passed on like everything else. Refuses to print.
+//! Messages are not validated: a request that would crash a runtime is forwarded too. Does not print.
 
 mod connection;
 mod describe;
@@ -47,82 +47,84 @@ pub use self::log::Streams;
 pub use self::place::{Place, PlaceError};
 pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
-use self::silent::Silent;
+use self::silent::PendingClients;
 pub use runtap_transcript::{
     Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
 };
 
-/// How long a pause is made when the system is out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+/// The pause before accepting again when the process has no free descriptors.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who dials whom.
+/// The direction of connections.
 #[derive(Debug, Clone)]
 pub enum Way {
-    /// Tools dial us, and we dial the runtime.
+    /// Tools connect to the recorder, and the recorder connects to the runtime.
     ToRuntime(Endpoint),
-    /// Runtimes dial us as they dial a tool's port, and we dial the port on which the tool listens.
+    /// Runtimes connect to the recorder as to a tool's port, and the recorder connects to the port on which the tool listens.
     ToTool(Endpoint),
 }
 
-/// How far a recording has got. It only goes forward.
+/// The phase of a recording. A later phase never returns to an earlier one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// New connections are taken.
+    /// New connections are accepted.
     #[default]
     Open,
-    /// It ends when no connection is open. Until then new ones are taken: a session is stopped over one.
+    /// The recording ends when no connection is open. Until then, new connections are accepted, because stopping a session
+    /// needs one.
     Closing,
-    /// They are broken off.
+    /// Open connections are closed.
     Broken,
 }
 
-/// What happens meanwhile.
+/// An event of a recording.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// Somebody has dialled.
+    /// A client has connected.
     Opened {
-        /// What the connection is called.
+        /// The name of the connection.
         conn: &'a str,
-        /// Who it is.
+        /// The client.
         peer: Peer,
     },
-    /// The other side could not be dialled.
+    /// The other side could not be reached.
     Unreachable {
-        /// What the connection is called.
+        /// The name of the connection.
         conn: &'a str,
-        /// Why.
+        /// The reason.
         error: &'a runtap_transport::ConnectError,
     },
-    /// The transcript can't be written any more; connections still pass.
+    /// The transcript can't be written any more; connections are still forwarded.
     NotWritten(&'a runtap_transcript::Error),
-    /// The end was asked for, and so many connections are open.
+    /// The end was requested while connections are open.
     Closing {
-        /// How many.
+        /// The number of open connections.
         open: usize,
     },
-    /// A connection is over.
+    /// A connection was closed.
     Closed {
-        /// What the connection is called.
+        /// The name of the connection.
         conn: &'a str,
         /// The file with its stream, if there was one.
         stream: Option<PathBuf>,
     },
 }
 
-/// Hears what happens.
+/// A callback for events.
 pub type Reporter = Arc<dyn Fn(Event<'_>) + Send + Sync>;
 
-/// What every connection needs.
+/// The state shared by all connections.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RecordingContext {
     pub(crate) way: Way,
     pub(crate) journal: Arc<Journal>,
     pub(crate) reporter: Reporter,
     pub(crate) phase: watch::Receiver<Phase>,
 }
 
-/// Passes connections on until the phase says otherwise and the last of them has ended. Gives what was written.
+/// Forwards and records connections until the phase changes and the last connection has ended. Returns the amount of data
+/// recorded.
 pub async fn record(
     listener: Listener,
     way: Way,
@@ -131,19 +133,19 @@ pub async fn record(
     mut phase: watch::Receiver<Phase>,
     reporter: Reporter,
 ) -> Totals {
-    // Here, because a command was started before, and would inherit it.
+    // Only here: a command has been started before, so it does not inherit the limit.
     allow_many_files();
-    let mut silent = Silent::new();
-    let shared = Shared { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
+    let mut silent = PendingClients::new();
+    let shared = RecordingContext { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
     let mut connections = JoinSet::new();
-    let mut told = false;
+    let mut has_reported_closing = false;
     loop {
         let now = *phase.borrow_and_update();
         if now == Phase::Broken || now == Phase::Closing && connections.is_empty() {
             break;
         }
-        // A session that runs is stopped over a connection of its own.
-        if now == Phase::Closing && !std::mem::replace(&mut told, true) {
+        // Stopping a running session needs another connection.
+        if now == Phase::Closing && !std::mem::replace(&mut has_reported_closing, true) {
             (shared.reporter)(Event::Closing { open: connections.len() });
         }
         let accepted = tokio::select! {
@@ -156,16 +158,16 @@ pub async fn record(
             Ok((stream, peer)) => {
                 let log = log::open(&journal, &streams, peer, &shared.way);
                 let (shared, leave) = (shared.clone(), silent.enter());
-                connections.spawn(connection::pass(shared, log, stream, peer, leave));
+                connections.spawn(connection::forward(shared, log, stream, peer, leave));
             }
             Err(_out_of_descriptors) => {
                 silent.disconnect_oldest();
-                tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }
     drop(listener);
-    // Each of them hears it when they are to be broken off.
+    // Each connection watches the phase and closes when it is `Broken`.
     while connections.join_next().await.is_some() {}
     drop(shared);
     journal.totals()

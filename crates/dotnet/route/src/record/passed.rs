@@ -1,9 +1,9 @@
-//! What descriptors that pass are open for.
+//! Description of forwarded descriptors.
 
 use runtap_transport::Descriptor;
 use serde_json::Value;
 
-/// As far as that can be told.
+/// Returns the path of the file that a descriptor refers to; null if unknown.
 #[cfg(unix)]
 pub(super) fn open_file(descriptor: &Descriptor) -> Value {
     use std::os::fd::AsRawFd as _;
@@ -12,7 +12,7 @@ pub(super) fn open_file(descriptor: &Descriptor) -> Value {
     path.map_or(Value::Null, |path| Value::from(path.to_string_lossy()))
 }
 
-/// None pass here.
+/// Descriptors are not forwarded on this system.
 #[cfg(not(unix))]
 pub(super) fn open_file(descriptor: &Descriptor) -> Value {
     match *descriptor {}

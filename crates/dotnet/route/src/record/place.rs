@@ -1,4 +1,4 @@
-//! Where tools find the recorder. How they do is the system's (`unix`, `windows`).
+//! The address at which tools find the recorder, which depends on the system (`unix`, `windows`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,48 +11,48 @@ use thiserror::Error;
 #[cfg_attr(windows, path = "place/windows.rs")]
 mod native;
 
-/// A place that could not be had.
+/// An error that prevents listening.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// No directory of our own. Pipes have none.
+    /// The private directory can't be created. Pipes have no directory.
     #[error("no directory can be made in {}: {source}", path.display())]
     Directory {
-        /// Where.
+        /// The parent directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The socket or pipe.
+    /// The socket or pipe can't be created.
     #[error(transparent)]
     Bind(#[from] BindError),
 }
 
-/// A socket or pipe for others, and the directory that was made for it.
+/// The socket or pipe of the recorder, and the directory that was created for it.
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,
-    /// Removed with all that is in it: nobody but us can enter.
-    own: Option<PathBuf>,
+    /// The private directory, which is removed when dropped.
+    private_directory: Option<PathBuf>,
 }
 
 impl Place {
-    /// Listens where somebody has said: at this path, or, if that is a directory, in it under the name that tools look
-    /// for. Without a path, in a directory of our own; on Windows, on a pipe with a name that nobody else has.
+    /// Listens at this path, or, if the path is a directory, under the name in it that tools look for. Without a path, uses a
+    /// private directory; on Windows, a pipe with a unique name.
     ///
     /// # Errors
-    /// The socket or pipe can't be made there.
+    /// Fails if the socket or pipe can't be created.
     pub fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Self, Listener), PlaceError> {
         native::listen(at, name)
     }
 
-    /// The socket or pipe.
+    /// Returns the path of the socket or the name of the pipe.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory in which tools find it by a process id, if it has the name that they look for. There is none of pipes:
-    /// the process that it stands for has the pipe of this name.
+    /// Returns the directory in which tools find the socket by a process id; `None` if the socket has another name. Pipes have
+    /// no directory: the pipe name belongs to the actual process.
     pub fn directory(&self) -> Option<&Path> {
         native::directory(&self.path)
     }
@@ -60,9 +60,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(own) = &self.own {
-            // What is left there is in nobody's way.
-            let _ = std::fs::remove_dir_all(own);
+        if let Some(private_directory) = &self.private_directory {
+            // A remaining directory is harmless.
+            let _ = std::fs::remove_dir_all(private_directory);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A recording from its beginning to its end: what ends it, the command that is started with it, and its exit code.
+//! A complete recording: its stop conditions, the command that is started with it, and the exit code.
 
 #[cfg_attr(unix, path = "run/unix.rs")]
 #[cfg_attr(windows, path = "run/windows.rs")]
@@ -22,53 +22,53 @@ use super::ended::ended;
 use super::{Phase, Reporter, Streams, Way, record};
 use runtap_transcript::{Journal, Totals};
 
-/// A command that is started when the socket is there.
+/// A command that is started once the socket exists.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// Program and arguments. Not empty.
+    /// The program and its arguments. Must not be empty.
     pub words: Vec<OsString>,
-    /// Variables that it is given besides ours.
+    /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// Stdout carries a result of ours: what the command writes there goes to stderr.
+    /// Whether the command's standard output goes to standard error, because standard output carries runtap's result.
     pub stdout_on_stderr: bool,
 }
 
-/// What has been asked for: how often the end, and by which signal last.
+/// The requests to stop so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// Once: finish. Twice: break off.
+    /// The number of requests: the first finishes the recording, the second aborts it.
     pub times: u32,
-    /// The signal.
+    /// The last signal.
     pub signal: Option<i32>,
 }
 
-/// What a recording is made of, and what ends it besides a signal.
+/// The parameters of a recording.
 #[derive(Debug)]
 pub struct Recording {
-    /// Where the others dial.
+    /// The listener for clients.
     pub listener: Listener,
-    /// Where we dial.
+    /// The target of the connections.
     pub way: Way,
-    /// Where the streams of sessions are written.
+    /// The destination of session streams.
     pub streams: Streams,
-    /// A command; its end is that of the recording.
+    /// A command; the recording ends when it exits.
     pub command: Option<Command>,
-    /// A process whose end is that of the recording.
+    /// A process; the recording ends when it exits.
     pub target: Option<u32>,
-    /// How long it takes.
+    /// The maximum duration.
     pub duration: Option<Duration>,
 }
 
-/// What has become of a recording.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was written.
+    /// The amount of data recorded.
     pub totals: Totals,
-    /// How the command has ended, if there was one.
+    /// The exit status of the command, if there was one.
     pub status: Option<ExitStatus>,
 }
 
-/// What keeps a recording from beginning.
+/// An error that prevents a recording.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -77,10 +77,10 @@ pub enum Error {
     Command {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No command where one was to be.
+    /// The command is empty.
     #[error("the command is empty")]
     NoCommand,
     /// The command can't be waited for.
@@ -89,10 +89,10 @@ pub enum Error {
 }
 
 impl Recording {
-    /// Passes on and writes down to the end. Whoever holds the other side of `stops` can ask for that.
+    /// Forwards and records until the end, which `stops` can request.
     ///
     /// # Errors
-    /// The command can't be started; nothing was passed on then.
+    /// Fails if the command can't be started. Nothing was forwarded then.
     pub async fn run(
         self,
         journal: &Arc<Journal>,
@@ -106,18 +106,18 @@ impl Recording {
                 () = tokio::time::sleep(duration.unwrap_or_default()), if duration.is_some() => {}
             }
         };
-        let passing = |phases| record(listener, way, streams, Arc::clone(journal), phases, reporter);
-        let status = conduct(passing, command.as_ref(), enough, stops).await?;
+        let recording = |phases| record(listener, way, streams, Arc::clone(journal), phases, reporter);
+        let status = conduct(recording, command.as_ref(), enough, stops).await?;
         journal.end(status.map(number));
         Ok(Outcome { totals: journal.totals(), status })
     }
 }
 
-/// Starts a command, if there is one, and does some work until it is over and the command has ended. The work is told to come
-/// to its end when the command has ended, when there is `enough`, and when that is asked for.
+/// Starts the command, if any, and runs `work` until both have ended. `work` is asked to finish when the command has exited,
+/// when `enough` completes, or on request.
 ///
 /// # Errors
-/// The command can't be started; nothing was done then.
+/// Fails if the command can't be started. No work was done then.
 pub(crate) async fn conduct<T, W: Future<Output = T>>(
     work: impl FnOnce(watch::Receiver<Phase>) -> W,
     command: Option<&Command>,
@@ -126,11 +126,11 @@ pub(crate) async fn conduct<T, W: Future<Output = T>>(
 ) -> Result<Option<ExitStatus>, Error> {
     let mut child = command.map(start).transpose()?;
     let (phase, phases) = watch::channel(Phase::Open);
-    let go_to = |next: Phase| {
+    let advance = |next: Phase| {
         phase.send_if_modified(|phase| {
-            let goes = next > *phase;
+            let is_later = next > *phase;
             *phase = next.max(*phase);
-            goes
+            is_later
         });
     };
     let work = work(phases);
@@ -141,20 +141,20 @@ pub(crate) async fn conduct<T, W: Future<Output = T>>(
             _ = &mut work, if !is_done => is_done = true,
             ended = wait(child.as_mut()), if status.is_none() => {
                 status = Some(ended?);
-                go_to(Phase::Closing);
+                advance(Phase::Closing);
             }
             () = &mut enough, if waits => {
                 waits = false;
-                go_to(Phase::Closing);
+                advance(Phase::Closing);
             }
             Ok(()) = stops.changed() => {
                 let stop = *stops.borrow_and_update();
                 match &child {
                     Some(child) => pass_on(child, stop),
-                    None => go_to(Phase::Closing),
+                    None => advance(Phase::Closing),
                 }
                 if stop.times > 1 {
-                    go_to(Phase::Broken);
+                    advance(Phase::Broken);
                 }
             }
         }

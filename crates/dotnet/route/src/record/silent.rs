@@ -1,46 +1,46 @@
-//! Clients that have dialled the recorder and have not sent a whole request. There is no time limit for that, as there is none
-//! at a runtime; but there is one to their number: one more, and the oldest is disconnected.
+//! Clients that have connected but not sent a complete request. As with a runtime there is no time-out, but their number is
+//! limited: the oldest is disconnected to admit a new one.
 
 use std::collections::VecDeque;
 
 use runtap_transport::most_descriptors;
 use tokio::sync::oneshot;
 
-/// How many there may be, if there are descriptors for four times as many.
-const MOST: usize = 1024;
+/// The maximum number of such clients, if the limit of descriptors is at least four times as high.
+const MAX_CLIENTS: usize = 1024;
 
-/// Hears that it has to leave.
-pub(super) type Leave = oneshot::Receiver<()>;
+/// Receives the notification to disconnect.
+pub(super) type DisconnectSignal = oneshot::Receiver<()>;
 
-/// Those that may have to leave, the oldest first.
+/// The clients that may be disconnected, oldest first.
 #[derive(Debug)]
-pub(super) struct Silent {
+pub(super) struct PendingClients {
     clients: VecDeque<oneshot::Sender<()>>,
-    most: usize,
+    limit: usize,
 }
 
-impl Silent {
-    /// As many as the limit of descriptors allows.
+impl PendingClients {
+    /// Creates an empty list whose capacity depends on the limit of descriptors.
     pub(super) fn new() -> Self {
-        Self { clients: VecDeque::new(), most: MOST.min(most_descriptors() / 4).max(1) }
+        Self { clients: VecDeque::new(), limit: MAX_CLIENTS.min(most_descriptors() / 4).max(1) }
     }
 
-    /// One has come. It has to leave when it hears so, and stays when it has dropped what it hears it by.
-    pub(super) fn enter(&mut self) -> Leave {
-        if self.clients.len() >= self.most {
+    /// Adds a client. The client has to disconnect when the receiver is notified, and leaves the list by dropping the receiver.
+    pub(super) fn enter(&mut self) -> DisconnectSignal {
+        if self.clients.len() >= self.limit {
             self.clients.retain(|client| !client.is_closed());
-            if self.clients.len() >= self.most {
+            if self.clients.len() >= self.limit {
                 self.disconnect_oldest();
             }
         }
-        let (tell, leave) = oneshot::channel();
-        self.clients.push_back(tell);
+        let (notify, leave) = oneshot::channel();
+        self.clients.push_back(notify);
         leave
     }
 
-    /// There is no room for another one.
+    /// Disconnects the oldest client to make room.
     pub(super) fn disconnect_oldest(&mut self) {
-        // Who has sent its request by now does not listen any more.
+        // Skip clients that have sent their requests.
         while self.clients.pop_front().is_some_and(|oldest| oldest.send(()).is_err()) {}
     }
 }

@@ -1,13 +1,13 @@
-//! A wait that blocks, on a thread of its own, which looks now and then whether anybody still wants to know.
+//! Blocking waits on a separate thread, which checks from time to time whether the result is still needed.
 
 use tokio::sync::oneshot;
 
-/// Whether it came to pass. The wait is given the sender of its answer: once that is closed, it gives up.
+/// Returns the result of `wait`. It receives the sender of its answer, and should give up once the sender is closed.
 pub(super) async fn on_a_thread(wait: impl FnOnce(&oneshot::Sender<()>) -> bool + Send + 'static) -> bool {
     let (sender, receiver) = oneshot::channel();
     let watching = std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
         if wait(&sender) {
-            // Nobody may want to know any more.
+            // The receiver may have been dropped.
             let _ = sender.send(());
         }
     });

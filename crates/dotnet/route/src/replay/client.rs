@@ -1,7 +1,7 @@
-//! The client's part: asks a live runtime what was asked, in the same order, and compares what it answers.
+//! The client's side: repeats recorded requests to a live runtime in order, and compares the replies.
 //!
-//! Each request is sent by our own client: decoded, checked by its encoder and, where that depends on the target, by a look
-//! at the target. What it refuses is not sent, and said.
+//! Each request is decoded, validated and sent by runtap's own client, which may inspect the target. Rejected requests are not
+//! sent, but reported.
 
 use std::collections::BTreeMap;
 
@@ -16,66 +16,67 @@ use runtap_transcript::Fields;
 
 use crate::record::{Described, of_answer, of_refusal};
 
-/// How it is asked.
+/// Options of a replay as the client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asking {
-    /// Do not wait as long as it took.
+    /// Whether to leave out recorded pauses.
     pub is_fast: bool,
-    /// Send what changes the target, too: writes a dump or a perf map, sets a variable, loads a profiler or a startup hook.
+    /// Whether to send requests that change the target: that write a dump or perf map, set a variable, or load a profiler or
+    /// startup hook.
     pub changes_target: bool,
 }
 
-/// A session that was started here.
-struct Running {
+/// A session started by the replay.
+struct StartedSession {
     id: SessionId,
-    /// Reads the stream; gives how much came.
+    /// Reads the stream; returns its size, its first bytes and an error.
     reading: JoinHandle<(u64, Vec<u8>, Option<String>)>,
     exchange: Exchange,
     is_stopped: bool,
 }
 
-/// The reply that a stream follows.
-const REPLY: u64 = 28;
-/// How much of a stream shows what it is.
-const START: usize = 8;
+/// The size of the reply before a stream, in bytes.
+const REPLY_SIZE: u64 = 28;
+/// The number of bytes that identify a stream's format.
+const FORMAT_PREFIX: usize = 8;
 
-/// Asks a runtime all that was recorded.
+/// Sends all recorded requests to a runtime.
 pub async fn ask(talk: &Talk, client: &Client, asking: Asking, played: &Played) -> Report {
     let mut order: Vec<(usize, &Conversation)> = talk.conversations.iter().enumerate().collect();
-    order.retain(|(_, it)| it.asked.is_some());
-    order.sort_by_key(|(_, it)| it.asked.map(|(_, line)| line));
-    let start = order.first().and_then(|(_, it)| it.asked).map(|(t, _)| t).unwrap_or_default();
+    order.retain(|(_, it)| it.requested.is_some());
+    order.sort_by_key(|(_, it)| it.requested.map(|(_, line)| line));
+    let start = order.first().and_then(|(_, it)| it.requested).map(|(t, _)| t).unwrap_or_default();
     let began = Instant::now();
-    let mut sessions: BTreeMap<usize, Running> = BTreeMap::new();
+    let mut sessions: BTreeMap<usize, StartedSession> = BTreeMap::new();
     let mut report = Report::default();
     for (index, recorded) in order {
-        let t = recorded.asked.map(|(t, _)| t).unwrap_or_default();
+        let t = recorded.requested.map(|(t, _)| t).unwrap_or_default();
         if !asking.is_fast {
             sleep_until(began + t.saturating_sub(start)).await;
         }
-        match one(recorded, client, asking, &sessions).await {
-            Done::Over(exchange) => {
+        match replay_request(recorded, client, asking, &sessions).await {
+            RequestResult::Over(exchange) => {
                 let was_sent = matches!(exchange.verdict, Verdict::Same | Verdict::Differs);
-                if let Some(running) = recorded.stops.and_then(|of| sessions.get_mut(&of)) {
-                    running.is_stopped |= was_sent;
+                if let Some(session) = recorded.stops.and_then(|of| sessions.get_mut(&of)) {
+                    session.is_stopped |= was_sent;
                 }
                 played(&exchange);
                 report.exchanges.push(*exchange);
             }
-            Done::Runs(running) => {
-                sessions.insert(index, *running);
+            RequestResult::Runs(session) => {
+                sessions.insert(index, *session);
             }
         }
     }
-    // What still runs was not stopped when it was recorded either.
-    for (index, running) in sessions {
-        if !running.is_stopped {
-            let _gone = client.stop_session(running.id).await;
+    // Sessions that still run were not stopped in the recording either.
+    for (index, session) in sessions {
+        if !session.is_stopped {
+            let _gone = client.stop_session(session.id).await;
         }
-        let Running { reading, mut exchange, .. } = running;
+        let StartedSession { reading, mut exchange, .. } = session;
         match reading.await {
             Ok((bytes, start, error)) => {
-                exchange.bytes = Some(bytes.saturating_add(REPLY));
+                exchange.bytes = Some(bytes.saturating_add(REPLY_SIZE));
                 let recorded = talk.conversations.get(index).map(stream_start).unwrap_or_default();
                 if let Some(error) = error {
                     (exchange.verdict, exchange.reason) = (Verdict::Failed, Some(error));
@@ -99,31 +100,31 @@ fn start_differs(recorded: &[u8], now: &[u8]) -> Difference {
     Difference { field: "stream".to_owned(), recorded: shown(recorded), now: shown(now), is_identity: false }
 }
 
-/// The first bytes of a recorded stream: its format.
+/// Returns the first bytes of a recorded stream, which identify its format.
 fn stream_start(recorded: &Conversation) -> Vec<u8> {
     let mut start = Vec::new();
     for answer in recorded.answers.iter().filter(|answer| answer.is_stream) {
         let mut parts = answer.data.parts();
         while let Ok(part) = parts.next() {
-            start.extend(part.iter().take(START.saturating_sub(start.len())));
-            if part.is_empty() || start.len() >= START {
+            start.extend(part.iter().take(FORMAT_PREFIX.saturating_sub(start.len())));
+            if part.is_empty() || start.len() >= FORMAT_PREFIX {
                 break;
             }
         }
-        if start.len() >= START {
+        if start.len() >= FORMAT_PREFIX {
             break;
         }
     }
     start
 }
 
-enum Done {
+enum RequestResult {
     Over(Box<Exchange>),
-    Runs(Box<Running>),
+    Runs(Box<StartedSession>),
 }
 
-/// Whether a request may load code into the target, have it write a file, or set a variable, which may load code into what the
-/// target starts. Transcripts are not trusted.
+/// Returns whether a request may load code into the target, make it write a file, or set a variable, which may load code into
+/// its child processes. Transcripts are not trusted.
 fn changes_target(request: &Request) -> bool {
     !matches!(
         request,
@@ -137,16 +138,16 @@ fn changes_target(request: &Request) -> bool {
     )
 }
 
-async fn one(
+async fn replay_request(
     recorded: &Conversation,
     client: &Client,
     asking: Asking,
-    sessions: &BTreeMap<usize, Running>,
-) -> Done {
+    sessions: &BTreeMap<usize, StartedSession>,
+) -> RequestResult {
     let mut exchange = exchange(Some(recorded), Verdict::Same);
     let not_sent = |mut exchange: Exchange, reason: String| {
         (exchange.verdict, exchange.reason) = (Verdict::NotSent, Some(reason));
-        Done::Over(Box::new(exchange))
+        RequestResult::Over(Box::new(exchange))
     };
     let request = match recorded.message.as_ref().map(runtap_diag_proto::Verbatim::to_request) {
         Some(Ok(request)) => request,
@@ -160,7 +161,7 @@ async fn one(
         Request::CollectTracing { form, config } => match client.start_session_as(form, &config).await {
             Ok(mut session) => {
                 let id = session.id();
-                // That it was started is the same; the id never is.
+                // Only the ids differ, which is expected.
                 let now = of_answer(&runtap_diag::Reply::SessionStarted(id));
                 exchange.differences = differences(&recorded.reply, &now);
                 exchange.verdict = verdict(&exchange.differences);
@@ -170,14 +171,19 @@ async fn one(
                         match session.next_chunk().await {
                             Ok(Some(chunk)) => {
                                 bytes = bytes.saturating_add(chunk.len() as u64);
-                                start.extend(chunk.iter().take(START.saturating_sub(start.len())));
+                                start.extend(chunk.iter().take(FORMAT_PREFIX.saturating_sub(start.len())));
                             }
                             Ok(None) => return (bytes, start, None),
                             Err(error) => return (bytes, start, Some(error.to_string())),
                         }
                     }
                 });
-                return Done::Runs(Box::new(Running { id, reading, exchange, is_stopped: false }));
+                return RequestResult::Runs(Box::new(StartedSession {
+                    id,
+                    reading,
+                    exchange,
+                    is_stopped: false,
+                }));
             }
             Err(error) => Err(error),
         },
@@ -185,11 +191,11 @@ async fn one(
             return not_sent(exchange, "it needs a descriptor of user_events_data".to_owned());
         }
         Request::StopTracing(_) => {
-            let Some(running) = recorded.stops.and_then(|of| sessions.get(&of)) else {
+            let Some(session) = recorded.stops.and_then(|of| sessions.get(&of)) else {
                 let reason = "the session was not started here, and its id may be another one's by now";
                 return not_sent(exchange, reason.to_owned());
             };
-            client.stop_session(running.id).await.map(|()| runtap_diag::Reply::SessionStopped(running.id))
+            client.stop_session(session.id).await.map(|()| runtap_diag::Reply::SessionStopped(session.id))
         }
         request => client.request(request).await,
     };
@@ -200,13 +206,13 @@ async fn one(
             return not_sent(exchange, error.to_string());
         }
         Err(error) => {
-            // Closed without an answer, then and now, is the same.
+            // A connection that closes without a reply, as recorded, is no difference.
             let is_same = recorded.replied.is_none() && matches!(error, Error::Closed { received: 0, .. });
             if !is_same {
                 exchange.verdict = Verdict::Failed;
             }
             exchange.reason = Some(error.to_string());
-            return Done::Over(Box::new(exchange));
+            return RequestResult::Over(Box::new(exchange));
         }
     };
     exchange.differences = differences(&replied(recorded), &now);
@@ -214,10 +220,10 @@ async fn one(
     if matches!(answer, Ok(runtap_diag::Reply::Environment(_))) {
         hide(&mut exchange.differences);
     }
-    Done::Over(Box::new(exchange))
+    RequestResult::Over(Box::new(exchange))
 }
 
-/// What the reply said, without what only announces the rest of it.
+/// Returns the fields of the recorded reply, without the size of its continuation.
 fn replied(recorded: &Conversation) -> Fields {
     let parts = recorded.reply.iter().filter(|(name, _)| name != "continuation_bytes");
     parts.cloned().collect()
@@ -227,7 +233,7 @@ fn verdict(differences: &[Difference]) -> Verdict {
     if differences.iter().all(|difference| difference.is_identity) { Verdict::Same } else { Verdict::Differs }
 }
 
-/// Values of variables may be secrets.
+/// Masks the values of variables, which may be secrets.
 fn hide(differences: &mut [Difference]) {
     for difference in differences {
         let hidden = |value: &Option<serde_json::Value>| value.as_ref().map(|_| Described::MASK.into());

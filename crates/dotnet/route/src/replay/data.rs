@@ -1,5 +1,5 @@
-//! What the runtime has sent: bytes that are held, or a part of a file, read when it is sent. Refuses a link, and whatever
-//! else is not a regular file.
+//! Data that the runtime has sent: bytes in memory, or a part of a file that is read when sent. Links and files that are not
+//! regular are rejected.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -11,7 +11,7 @@ use super::talk::TalkError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Data {
     Held(Vec<u8>),
-    /// In the file of a stream.
+    /// A part of a stream's file.
     Beside {
         path: PathBuf,
         offset: u64,
@@ -20,27 +20,27 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// Hands the bytes out, a part at a time.
+    /// Returns the bytes part by part.
     ///
     /// # Errors
-    /// The file of the stream can't be read, or is shorter than the transcript says.
-    pub(crate) fn parts(&self) -> Parted<'_> {
-        Parted { data: self, at: 0, file: None }
+    /// Reading a part fails if the stream's file can't be read, or is too short.
+    pub(crate) fn parts(&self) -> DataParts<'_> {
+        DataParts { data: self, at: 0, file: None }
     }
 }
 
-/// Bytes that are handed out.
-pub(crate) struct Parted<'a> {
+/// An iterator over the parts of [`Data`].
+pub(crate) struct DataParts<'a> {
     data: &'a Data,
     at: u64,
     file: Option<File>,
 }
 
-/// How much is read at a time.
-const PART: u64 = 1 << 16;
+/// The maximum size of a part read from a file, in bytes.
+const PART_SIZE: u64 = 1 << 16;
 
-impl Parted<'_> {
-    /// The next part; empty at the end.
+impl DataParts<'_> {
+    /// Returns the next part; empty at the end.
     pub(crate) fn next(&mut self) -> Result<Vec<u8>, TalkError> {
         match self.data {
             Data::Held(bytes) => {
@@ -50,7 +50,7 @@ impl Parted<'_> {
             }
             Data::Beside { path, offset, length } => {
                 let failed = |source| TalkError::Stream { path: path.clone(), source };
-                let size = length.saturating_sub(self.at).min(PART);
+                let size = length.saturating_sub(self.at).min(PART_SIZE);
                 let mut part = vec![0; usize::try_from(size).unwrap_or(0)];
                 if part.is_empty() {
                     return Ok(part);

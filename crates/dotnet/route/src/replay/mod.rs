@@ -1,12 +1,12 @@
-//! Plays what was recorded: as the runtime, to tools that ask again; as the client, to a runtime that lives.
+//! Replay of recordings: as the runtime, to tools that repeat the requests; as the client, to a live runtime.
 //!
-//! - [`Player`] is the runtime: the n-th request that equals a recorded one gets the bytes of its n-th reply, and the stream
-//!   of its session. What follows a `StopTracing` in a stream is sent after the session was stopped again, and the answer to
-//!   that after the stream; everything else at the times that were recorded, or at once.
-//! - [`ask`] is the client: each request is decoded, checked and encoded again before it is sent, so that nothing is sent
-//!   which a runtime may die of; the replies are compared field by field.
+//! - [`Player`] is the runtime: the n-th request that equals a recorded one receives the bytes of the n-th reply, and the
+//!   stream of its session. Data after a `StopTracing` in a stream is sent after the session was stopped again, and the reply
+//!   to that after the stream; all other data at the recorded times, or immediately.
+//! - [`ask`] is the client: each request is decoded, validated and encoded again before it is sent, so that no request can
+//!   crash a runtime; the replies are compared field by field.
 //!
-//! Refuses to print, and to send a live runtime anything that our own client would not.
+//! Does not print, and sends a live runtime only what runtap's own client would send.
 
 mod client;
 mod data;

@@ -1,5 +1,5 @@
-//! The runtime's part from its beginning to its end: where tools find it, and the tool that is started for it. Refuses to know
-//! what is answered: the [`Player`] does.
+//! A complete replay as the runtime: the address at which tools find it, and the tool that is started for it. The replies are
+//! the [`Player`]'s.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use tokio::sync::watch;
 use super::runtime::Player;
 use crate::record::{Command, Error, Stop, conduct};
 
-/// Where tools find us.
+/// The way in which tools connect.
 #[derive(Debug)]
 pub enum Heard {
-    /// They dial us.
+    /// Tools connect to this listener.
     Listen(Listener),
-    /// We dial their port, as a runtime does that was told to.
+    /// The replay connects to a tool's port, as a runtime with such a configuration does.
     Dial(Endpoint),
 }
 
-/// A recording that is played to tools, and to one that is started for it.
+/// A recording that is played to tools, and optionally to a tool that is started for it.
 #[derive(Debug)]
 pub struct Playing {
-    /// What is played.
+    /// The player of the recording.
     pub player: Arc<Player>,
-    /// Where tools find it.
+    /// The way in which tools connect.
     pub heard: Heard,
-    /// A tool; its end is that of the playing. Without one it ends when everything was played.
+    /// A tool; the replay ends when it exits. Without a tool, the replay ends when everything was played.
     pub command: Option<Command>,
 }
 
 impl Playing {
-    /// Plays to the end; how the command has ended.
+    /// Plays until the end. Returns the exit status of the command.
     ///
     /// # Errors
-    /// The command can't be started.
+    /// Fails if the command can't be started.
     pub async fn run(self, stops: watch::Receiver<Stop>) -> Result<Option<ExitStatus>, Error> {
         let Self { player, heard, command } = self;
         let all = Arc::clone(&player);

@@ -1,4 +1,4 @@
-//! What a replay has found: each request with what was recorded, and what is different.
+//! The result of a replay: each request with its recording and the differences.
 
 use serde_json::Value;
 
@@ -6,41 +6,41 @@ use runtap_transcript::Fields;
 
 use crate::record::Described;
 
-/// A field that is different.
+/// A field that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// Its name.
+    /// The name of the field.
     pub field: String,
-    /// What was recorded; `None`: it was not there.
+    /// The recorded value; `None` if it was missing.
     pub recorded: Option<Value>,
-    /// What there is now.
+    /// The current value; `None` if it is missing.
     pub now: Option<Value>,
-    /// It says who somebody is, and differs from process to process.
+    /// Whether the field is an identity, which differs between processes.
     pub is_identity: bool,
 }
 
-/// What has become of a recorded request, or of one that came.
+/// The outcome of a recorded request, or of a request that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// As it was recorded.
+    /// Equal to the recording.
     Same,
-    /// Something is different.
+    /// Different from the recording.
     Differs,
-    /// Asked more often than it was recorded; answered once more.
+    /// Requested more often than recorded; the reply was repeated.
     Repeated,
-    /// Nothing like it was recorded; answered with an error.
+    /// Not recorded; replied to with an error.
     Unexpected,
-    /// Recorded, and not asked.
+    /// Recorded, but not requested.
     NotAsked,
-    /// Not sent: what keeps it from that is told.
+    /// Not sent, for the reason that is given.
     NotSent,
-    /// Sent, and not answered.
+    /// Sent, but not replied to.
     Failed,
 }
 
 impl Verdict {
-    /// How it is written.
+    /// Returns the name as written in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -54,57 +54,57 @@ impl Verdict {
     }
 }
 
-/// A request that was played, or was to be.
+/// A request that was played or should have been.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exchange {
     /// The recorded connection.
     pub conn: Option<String>,
     /// The line of the transcript with the request.
     pub line: Option<u64>,
-    /// The command.
+    /// The number of the command.
     pub id: Option<u16>,
-    /// Its name.
+    /// The name of the command.
     pub name: Option<&'static str>,
-    /// What has become of it.
+    /// The outcome.
     pub verdict: Verdict,
-    /// What is different, field by field.
+    /// The differences, field by field.
     pub differences: Vec<Difference>,
-    /// The first byte that is different, from the message's first one.
+    /// The offset in the message of the first byte that differs.
     pub offset: Option<u64>,
-    /// Why it was not sent or answered.
+    /// The reason why the request was not sent or not replied to.
     pub reason: Option<String>,
-    /// Bytes of the answer that were sent, or came; as the client, of sessions only.
+    /// The number of bytes of the reply that were sent or received; as the client, for sessions only.
     pub bytes: Option<u64>,
-    /// Bytes of the answer that were recorded.
+    /// The number of bytes of the recorded reply.
     pub recorded_bytes: u64,
 }
 
-/// All of it.
+/// The result of a replay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// In the order in which they were played; at the end those that were not asked.
+    /// The exchanges in the order in which they were played, followed by those that were not requested.
     pub exchanges: Vec<Exchange>,
 }
 
 impl Report {
-    /// Whether everything was as it was recorded.
+    /// Returns whether everything was equal to the recording.
     pub fn is_same(&self) -> bool {
         self.exchanges.iter().all(|exchange| exchange.verdict == Verdict::Same)
     }
 }
 
-/// Fields that differ from process to process, and from session to session.
+/// Fields that differ between processes and sessions.
 const IDENTITIES: [&str; 3] = ["process_id", "runtime_cookie", "session_id"];
 
-/// Which fields are different, in the order of the recorded ones.
+/// Returns the fields that differ, in the order of the recorded ones.
 pub(crate) fn differences(recorded: &Fields, now: &Fields) -> Vec<Difference> {
     let find =
         |parts: &Fields, name: &str| parts.iter().find(|part| part.0 == name).map(|part| part.1.clone());
     let mut found = Vec::new();
     for (name, value) in recorded {
-        let there = find(now, name);
-        if there.as_ref() != Some(value) {
-            found.push((name, Some(value.clone()), there));
+        let current = find(now, name);
+        if current.as_ref() != Some(value) {
+            found.push((name, Some(value.clone()), current));
         }
     }
     for (name, value) in now {
@@ -121,7 +121,7 @@ pub(crate) fn differences(recorded: &Fields, now: &Fields) -> Vec<Difference> {
     found.into_iter().map(difference).collect()
 }
 
-/// The same of two messages, without what may be a secret.
+/// Returns the differences of two messages, with possible secrets masked.
 pub(crate) fn differences_of(recorded: Option<&Described>, now: Option<&Described>) -> Vec<Difference> {
     let parts = |described: Option<&Described>| described.map(|it| it.fields.clone()).unwrap_or_default();
     let mut found = differences(&parts(recorded), &parts(now));
@@ -135,7 +135,7 @@ pub(crate) fn differences_of(recorded: Option<&Described>, now: Option<&Describe
     found
 }
 
-/// The first byte that is different.
+/// Returns the offset of the first byte that differs; `None` if the messages are equal.
 pub(crate) fn first_difference(recorded: &[u8], now: &[u8]) -> Option<u64> {
     let same = recorded.iter().zip(now).take_while(|(a, b)| a == b).count();
     (same < recorded.len().max(now.len())).then_some(same as u64)

@@ -1,4 +1,4 @@
-//! The runtime's part: answers tools as it was recorded.
+//! The runtime's side: replies to tools as recorded.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,30 +16,30 @@ use super::report::{Exchange, Report, Verdict, differences_of, first_difference}
 use super::talk::{Conversation, Talk, TalkError};
 use crate::record::{Described, Phase};
 
-const READ: usize = 64 * 1024;
-const CONNECT: Duration = Duration::from_secs(30);
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
-/// How a runtime dials a port on which nobody listens.
-const PAUSE: Duration = Duration::from_millis(20);
+const READ_SIZE: usize = 64 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// The pause between attempts to connect to a tool's port.
+const CONNECT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Hears of each request that was played, when it is over.
+/// A callback for each request that was played, called when the exchange is over.
 pub type Played = Arc<dyn Fn(&Exchange) + Send + Sync>;
 
-/// Answers tools as it was recorded.
+/// Replies to tools as recorded.
 pub struct Player {
     talk: Talk,
     is_fast: bool,
     played: Played,
-    state: Mutex<State>,
-    /// Sessions that a tool has stopped, and sessions whose stream is over.
+    state: Mutex<PlayerState>,
+    /// The indexes of sessions that a tool has stopped, and of sessions whose stream has ended.
     stopped: watch::Sender<BTreeSet<usize>>,
     finished: watch::Sender<BTreeSet<usize>>,
-    /// How many recorded requests were not asked yet, or are being answered.
+    /// The number of recorded requests that were not requested yet or are in progress.
     left: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PlayerState {
     used: BTreeSet<usize>,
     playing: BTreeSet<usize>,
     exchanges: Vec<Exchange>,
@@ -51,40 +51,41 @@ impl std::fmt::Debug for Player {
     }
 }
 
-/// What a tool has asked.
+/// A request received from a tool.
 #[derive(Default)]
-struct Asked {
+struct ReceivedRequest {
     bytes: Vec<u8>,
     described: Option<Described>,
 }
 
 impl Player {
-    /// Plays this; `is_fast`: does not wait as long as it took.
+    /// Creates a player; `is_fast` leaves out recorded pauses.
     pub fn new(talk: Talk, is_fast: bool, played: Played) -> Self {
-        let asked = talk.conversations.iter().filter(|conversation| conversation.asked.is_some()).count();
+        let requested =
+            talk.conversations.iter().filter(|conversation| conversation.requested.is_some()).count();
         Self {
             talk,
             is_fast,
             played,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(PlayerState::default()),
             stopped: watch::Sender::new(BTreeSet::new()),
             finished: watch::Sender::new(BTreeSet::new()),
-            left: watch::Sender::new(asked),
+            left: watch::Sender::new(requested),
         }
     }
 
-    /// Ready when every recorded request was asked and answered.
+    /// Completes when every recorded request was requested and replied to.
     pub async fn is_over(&self) {
-        // Fails only without a sender, which is `self`.
+        // Cannot fail: the sender is part of `self`.
         let _ = self.left.subscribe().wait_for(|left| *left == 0).await;
     }
 
-    /// Plays until the phase says otherwise; what is being answered is answered to its end, unless that is broken off too.
+    /// Plays until the phase ends. Exchanges in progress are completed unless they are aborted too.
     pub async fn play(self: Arc<Self>, heard: Heard, mut phase: watch::Receiver<Phase>) {
         let mut connections = JoinSet::new();
         let breaking = phase.clone();
         let closing = async move {
-            // Whoever could say so is gone: then it goes on.
+            // If the sender is gone, continue without an end.
             if phase.wait_for(|phase| *phase > Phase::Open).await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -102,21 +103,21 @@ impl Player {
                     Ok((stream, _)) => {
                         connections.spawn(Arc::clone(&self).unless_broken(stream, None, breaking.clone()));
                     }
-                    Err(_out_of_descriptors) => tokio::time::sleep(OUT_OF_DESCRIPTORS).await,
+                    Err(_out_of_descriptors) => tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await,
                 }
             },
             Heard::Dial(port) => {
                 tokio::select! {
                     () = &mut closing => {}
-                    () = Arc::clone(&self).dial_in(&port, &mut connections, &breaking) => {}
+                    () = Arc::clone(&self).connect_to_tool(&port, &mut connections, &breaking) => {}
                 }
             }
         }
         while connections.join_next().await.is_some() {}
     }
 
-    /// Dials a tool's port as the runtime did: once more after each command.
-    async fn dial_in(
+    /// Connects to a tool's port as the runtime did: again after each command.
+    async fn connect_to_tool(
         self: Arc<Self>,
         port: &Endpoint,
         connections: &mut JoinSet<()>,
@@ -125,20 +126,20 @@ impl Player {
         let advertise = self.talk.conversations.iter().find_map(|it| it.advertise.clone());
         let Some(advertise) = advertise else { return };
         while *self.left.borrow() > 0 {
-            let Ok(stream) = port.connect(CONNECT).await else {
-                tokio::time::sleep(PAUSE).await;
+            let Ok(stream) = port.connect(CONNECT_TIMEOUT).await else {
+                tokio::time::sleep(CONNECT_RETRY_INTERVAL).await;
                 continue;
             };
             if stream.send_all(&advertise, &[]).await.is_err() {
                 continue;
             }
-            // A connection on which nobody asks is held, as a runtime holds it.
+            // Hold idle connections, as a runtime does.
             let mut left = self.left.subscribe();
             tokio::select! {
-                asked = self.request(&stream) => {
-                    if let Some(asked) = asked {
+                requested = self.request(&stream) => {
+                    if let Some(requested) = requested {
                         let player = Arc::clone(&self);
-                        connections.spawn(player.unless_broken(stream, Some(asked), breaking.clone()));
+                        connections.spawn(player.unless_broken(stream, Some(requested), breaking.clone()));
                     }
                 }
                 _ = left.wait_for(|left| *left == 0) => {}
@@ -149,19 +150,20 @@ impl Player {
     async fn unless_broken(
         self: Arc<Self>,
         stream: Stream,
-        asked: Option<Asked>,
+        requested: Option<ReceivedRequest>,
         mut phase: watch::Receiver<Phase>,
     ) {
         tokio::select! {
-            () = self.answer(stream, asked) => {}
+            () = self.answer(stream, requested) => {}
             Ok(_) = phase.wait_for(|phase| *phase == Phase::Broken) => {}
         }
     }
 
-    /// What a tool says, when it is whole; `None`: nothing. What is no request is whole when it is as long as recorded.
-    async fn request(&self, stream: &Stream) -> Option<Asked> {
-        let (mut tap, mut asked) = (Tap::new(), Asked::default());
-        let mut buffer = vec![0; READ];
+    /// Reads a complete request; `None` if the tool sent nothing. Bytes that are not a request are complete when they are as
+    /// long as recorded.
+    async fn request(&self, stream: &Stream) -> Option<ReceivedRequest> {
+        let (mut tap, mut requested) = (Tap::new(), ReceivedRequest::default());
+        let mut buffer = vec![0; READ_SIZE];
         loop {
             let (n, _closed) = stream.receive(&mut buffer).await.unwrap_or_default();
             if n == 0 {
@@ -170,36 +172,36 @@ impl Player {
                 tap.handle_bytes(Side::Client, buffer.get(..n).unwrap_or_default());
             }
             while let Some(piece) = tap.poll_transmit() {
-                asked.bytes.extend_from_slice(piece.bytes());
+                requested.bytes.extend_from_slice(piece.bytes());
                 if let PieceKind::Request(_) = piece.kind {
                     let error = tap.error(Side::Client);
-                    asked.described = Some(Described::of(&piece, tap.request(), error));
-                    return Some(asked);
+                    requested.described = Some(Described::of(&piece, tap.request(), error));
+                    return Some(requested);
                 }
             }
-            let is_whole = !asked.bytes.is_empty() && !self.may_go_on(&asked.bytes);
-            if n == 0 || is_whole {
-                return Some(asked).filter(|asked| !asked.bytes.is_empty());
+            let is_complete = !requested.bytes.is_empty() && !self.may_continue(&requested.bytes);
+            if n == 0 || is_complete {
+                return Some(requested).filter(|requested| !requested.bytes.is_empty());
             }
         }
     }
 
-    /// Whether what was recorded, and is no request, begins with this and has more.
-    fn may_go_on(&self, bytes: &[u8]) -> bool {
+    /// Returns whether recorded bytes that are not a request start with these bytes and continue.
+    fn may_continue(&self, bytes: &[u8]) -> bool {
         let others = self.talk.conversations.iter().filter(|it| it.message.is_none());
-        let mut others = others.map(Conversation::asked_bytes);
+        let mut others = others.map(Conversation::requested_bytes);
         others.clone().all(|sent| sent != bytes) && others.any(|sent| sent.starts_with(bytes))
     }
 
-    async fn answer(&self, stream: Stream, asked: Option<Asked>) {
-        let asked = match asked {
-            Some(asked) => asked,
+    async fn answer(&self, stream: Stream, requested: Option<ReceivedRequest>) {
+        let requested = match requested {
+            Some(requested) => requested,
             None => match self.request(&stream).await {
-                Some(asked) => asked,
+                Some(requested) => requested,
                 None => return,
             },
         };
-        let (index, mut exchange) = self.choose(&asked);
+        let (index, mut exchange) = self.choose(&requested);
         let Some(conversation) = index.and_then(|index| self.talk.conversations.get(index)) else {
             let refusal = ErrorReply::from(Hresult::UNKNOWN_COMMAND).to_bytes().unwrap_or_default();
             let _gone = stream.send_all(&refusal, &[]).await;
@@ -215,7 +217,7 @@ impl Player {
         let mut sent = 0;
         let played = tokio::select! {
             played = self.send(&stream, conversation, index, &mut sent) => played,
-            () = gone(&stream) => Ok(()),
+            () = closed(&stream) => Ok(()),
         };
         exchange.bytes = Some(sent);
         if let Err(error) = played {
@@ -227,19 +229,19 @@ impl Player {
         let first = !matches!(exchange.verdict, Verdict::Repeated);
         let has_failed = matches!(exchange.verdict, Verdict::Failed);
         self.over(exchange, first.then_some(index));
-        // Who waits for the rest of an answer that can't be given is to see that it is over.
+        // Close the connection if the reply can't be completed, so that the tool does not wait.
         if !conversation.runtime_ended && !has_failed {
-            gone(&stream).await;
+            closed(&stream).await;
         }
     }
 
-    /// Which recorded request is meant: the first that is equal and was not asked yet, else the first for the same command,
-    /// else the last that is equal.
-    fn choose(&self, asked: &Asked) -> (Option<usize>, Exchange) {
+    /// Chooses a recorded request: the first unused one that is equal, or else the first unused one with the same command, or
+    /// else the last one that is equal.
+    fn choose(&self, requested: &ReceivedRequest) -> (Option<usize>, Exchange) {
         let mut state = lock(&self.state);
-        let all = || self.talk.conversations.iter().enumerate().filter(|(_, it)| it.asked.is_some());
-        let is_equal = |it: &Conversation| it.asked_bytes() == asked.bytes;
-        let id = asked.described.as_ref().and_then(|it| it.id);
+        let all = || self.talk.conversations.iter().enumerate().filter(|(_, it)| it.requested.is_some());
+        let is_equal = |it: &Conversation| it.requested_bytes() == requested.bytes;
+        let id = requested.described.as_ref().and_then(|it| it.id);
         let is_alike = |it: &Conversation| id.is_some() && it.described.as_ref().and_then(|it| it.id) == id;
         let unused = |index: &usize| !state.used.contains(index);
         let equal = all().find(|(index, it)| unused(index) && is_equal(it));
@@ -256,11 +258,11 @@ impl Player {
         let recorded = chosen.map(|(_, it)| it);
         let mut exchange = exchange(recorded, verdict);
         if recorded.is_none() {
-            (exchange.id, exchange.name) = (id, asked.described.as_ref().and_then(|it| it.name));
+            (exchange.id, exchange.name) = (id, requested.described.as_ref().and_then(|it| it.name));
         }
         if let (Verdict::Differs, Some(recorded)) = (verdict, recorded) {
-            exchange.differences = differences_of(recorded.described.as_ref(), asked.described.as_ref());
-            exchange.offset = first_difference(recorded.asked_bytes(), &asked.bytes);
+            exchange.differences = differences_of(recorded.described.as_ref(), requested.described.as_ref());
+            exchange.offset = first_difference(recorded.requested_bytes(), &requested.bytes);
         }
         let index = chosen.map(|(index, _)| index);
         state.used.extend(index);
@@ -268,7 +270,7 @@ impl Player {
         (index, exchange)
     }
 
-    /// Sends what the runtime sent.
+    /// Sends the recorded reply.
     async fn send(
         &self,
         stream: &Stream,
@@ -276,8 +278,8 @@ impl Player {
         index: usize,
         sent: &mut u64,
     ) -> Result<(), TalkError> {
-        let asked = conversation.asked.map(|(t, _)| t).unwrap_or_default();
-        let (mut from, mut began) = (asked, Instant::now());
+        let requested = conversation.requested.map(|(t, _)| t).unwrap_or_default();
+        let (mut from, mut began) = (requested, Instant::now());
         let mut was_stopped = false;
         self.wait_for_stream(conversation).await;
         for answer in &conversation.answers {
@@ -286,7 +288,7 @@ impl Player {
                 && answer.line > line
                 && !std::mem::replace(&mut was_stopped, true)
             {
-                // Fails only without a sender, which is `self`.
+                // Cannot fail: the sender is part of `self`.
                 let _ = self.stopped.subscribe().wait_for(|stopped| stopped.contains(&index)).await;
                 (from, began) = (t, Instant::now());
             }
@@ -308,7 +310,7 @@ impl Player {
         Ok(())
     }
 
-    /// A runtime answers a `StopTracing` when the stream is out.
+    /// Waits for the end of the stream, as a runtime does before it replies to a `StopTracing`.
     async fn wait_for_stream(&self, conversation: &Conversation) {
         let Some(of) = conversation.stops else { return };
         let line_of =
@@ -319,7 +321,7 @@ impl Player {
         }
     }
 
-    /// An exchange is over; of a recorded one, the first of its kind.
+    /// Reports that an exchange is over; `of` is its index if it is the first for a recorded request.
     fn over(&self, exchange: Exchange, of: Option<usize>) {
         (self.played)(&exchange);
         lock(&self.state).exchanges.push(exchange);
@@ -328,23 +330,23 @@ impl Player {
         }
     }
 
-    /// What was played, and what was not asked.
+    /// Returns the exchanges that were played, and those that were not requested.
     pub fn report(&self) -> Report {
         let state = lock(&self.state);
         let mut exchanges = state.exchanges.clone();
         let all = self.talk.conversations.iter().enumerate();
-        let left = all.filter(|(index, it)| it.asked.is_some() && !state.used.contains(index));
+        let left = all.filter(|(index, it)| it.requested.is_some() && !state.used.contains(index));
         exchanges.extend(left.map(|(_, it)| exchange(Some(it), Verdict::NotAsked)));
         Report { exchanges }
     }
 }
 
-/// An exchange for a recorded request, or for one that was not.
+/// Creates an exchange, for a recorded request if there is one.
 pub(super) fn exchange(recorded: Option<&Conversation>, verdict: Verdict) -> Exchange {
     let described = recorded.and_then(|it| it.described.as_ref());
     Exchange {
         conn: recorded.map(|it| it.conn.clone()),
-        line: recorded.and_then(|it| it.asked).map(|(_, line)| line),
+        line: recorded.and_then(|it| it.requested).map(|(_, line)| line),
         id: described.and_then(|it| it.id),
         name: described.and_then(|it| it.name),
         verdict,
@@ -356,13 +358,13 @@ pub(super) fn exchange(recorded: Option<&Conversation>, verdict: Verdict) -> Exc
     }
 }
 
-/// Ready when a tool does not listen any more.
-async fn gone(stream: &Stream) {
-    let mut buffer = vec![0; READ];
+/// Completes when a tool has closed its connection.
+async fn closed(stream: &Stream) {
+    let mut buffer = vec![0; READ_SIZE];
     loop {
         match stream.receive(&mut buffer).await {
             Ok((0, _)) if !stream.is_hung_up() => {
-                // It has said all and still listens; that it goes away shows when it is written to.
+                // The tool has stopped sending but still reads; writing shows when it closes.
                 return std::future::pending().await;
             }
             Ok((0, _)) | Err(_) => return,

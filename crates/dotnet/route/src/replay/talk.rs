@@ -1,7 +1,7 @@
-//! What was recorded, as it is played: connections with a request, and what the runtime sent after it.
+//! A recording prepared for replay: connections with a request, and the data that the runtime sent.
 //!
-//! Messages are held, within a limit; streams are left in their files and read when they are sent (`data.rs`). Refuses a file
-//! name that leads out of the transcript's directory.
+//! Messages are held in memory, up to a limit; streams stay in their files and are read when sent (`data.rs`). File names that
+//! lead out of the transcript's directory are rejected.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -16,61 +16,61 @@ use thiserror::Error;
 use super::data::Data;
 use crate::record::{Described, DiagnosticIpc, Dissector, side_of};
 
-/// What is held of one transcript: messages, and what is kept of each connection and frame.
-const MOST_BYTES: u64 = 1 << 30;
+/// The maximum memory for one transcript: messages, and the state of each connection and frame.
+const MAX_BYTES: u64 = 1 << 30;
 
-/// A transcript that can't be played.
+/// An error that prevents a replay.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TalkError {
-    /// It can't be read.
+    /// The transcript can't be read.
     #[error(transparent)]
     Transcript(#[from] runtap_transcript::Error),
-    /// It is of something else.
+    /// The transcript is of another protocol.
     #[error("it is no transcript of Diagnostic IPC: its header says {0}")]
     OtherProtocol(String),
-    /// A name that is none of a file beside it.
+    /// The name of a stream's file is not in the transcript's directory.
     #[error("line {line}: the stream's file {name:?} is not beside the transcript")]
     Elsewhere {
-        /// The line.
+        /// The number of the line.
         line: u64,
-        /// The name.
+        /// The name of the file.
         name: String,
     },
-    /// A direction that is none.
+    /// A direction is invalid.
     #[error("line {line}: field 'dir': is {dir:?}, not \"c2r\" or \"r2c\"")]
     Direction {
-        /// The line.
+        /// The number of the line.
         line: u64,
-        /// What it says.
+        /// The value of `dir`.
         dir: String,
     },
-    /// A frame without bytes.
+    /// A frame has no bytes.
     #[error("line {line}: the frame has neither 'hex' nor 'file', 'offset' and 'bytes'")]
     NoBytes {
-        /// The line.
+        /// The number of the line.
         line: u64,
     },
-    /// The file of a stream.
+    /// The file of a stream can't be read.
     #[error("{}: {source}", path.display())]
     Stream {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// More than is held.
-    #[error("its messages and connections take up more than {MOST_BYTES} bytes")]
+    /// The transcript exceeds the maximum memory.
+    #[error("its messages and connections take up more than {MAX_BYTES} bytes")]
     TooLarge,
-    /// There is nothing to play.
+    /// The transcript has no requests.
     #[error("there is no request in it")]
     Empty,
 }
 
-/// Something that the runtime has sent.
+/// Data that the runtime has sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// The line of it: what was recorded later has a greater one.
+    /// The line of the transcript.
     pub(crate) line: u64,
     pub(crate) t: Duration,
     pub(crate) data: Data,
@@ -81,40 +81,40 @@ pub(crate) struct Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) conn: String,
-    /// What a runtime that had dialled in said first.
+    /// The advertise message, if the runtime connected to a port.
     pub(crate) advertise: Option<Vec<u8>>,
-    /// When the request was whole, and where.
-    pub(crate) asked: Option<(Duration, u64)>,
-    /// All that the client has sent.
+    /// The time and the line at which the request was complete.
+    pub(crate) requested: Option<(Duration, u64)>,
+    /// All bytes that the client has sent.
     pub(crate) sent: Vec<u8>,
-    /// The request alone.
+    /// The bytes of the request.
     pub(crate) request_bytes: Vec<u8>,
-    /// The request, if it was one.
+    /// The request; `None` if the bytes are not a request.
     pub(crate) message: Option<Verbatim>,
-    /// What it says.
+    /// The description of the request.
     pub(crate) described: Option<Described>,
     pub(crate) answers: Vec<Answer>,
-    /// What the reply says, variables included.
+    /// The fields of the reply, including variables.
     pub(crate) reply: Fields,
-    /// Whether there was a reply, and whether it was an error.
+    /// Whether the reply was an error; `None` if there was no reply.
     pub(crate) replied: Option<bool>,
-    /// The session that was started.
+    /// The id of the session that was started.
     pub(crate) session: Option<SessionId>,
-    /// When the first request to stop that session was whole, and where.
+    /// The time and the line at which the first request to stop this session was complete.
     pub(crate) stopped: Option<(Duration, u64)>,
-    /// The conversation whose session this request stops.
+    /// The index of the conversation whose session this request stops.
     pub(crate) stops: Option<usize>,
-    /// Whether the runtime has ended it.
+    /// Whether the runtime has closed the connection.
     pub(crate) runtime_ended: bool,
 }
 
 impl Conversation {
-    /// What is asked, byte for byte; for what is no request, all that was sent.
-    pub(crate) fn asked_bytes(&self) -> &[u8] {
+    /// Returns the bytes of the request; if it is not a request, all bytes that were sent.
+    pub(crate) fn requested_bytes(&self) -> &[u8] {
         if self.message.is_some() { &self.request_bytes } else { &self.sent }
     }
 
-    /// How many bytes the runtime has answered with.
+    /// Returns the number of bytes that the runtime has sent.
     pub(crate) fn answer_bytes(&self) -> u64 {
         let length = |answer: &Answer| match &answer.data {
             Data::Held(bytes) => bytes.len() as u64,
@@ -123,19 +123,19 @@ impl Conversation {
         self.answers.iter().map(length).fold(0, u64::saturating_add)
     }
 
-    /// The request, if it is one that is known.
+    /// Returns the decoded request; `None` if the bytes are not a known request.
     pub(crate) fn request(&self) -> Option<Request> {
         self.message.as_ref().and_then(|message| message.to_request().ok())
     }
 }
 
-/// All of a transcript.
+/// A transcript prepared for replay.
 #[derive(Debug)]
 pub struct Talk {
     pub(crate) conversations: Vec<Conversation>,
-    /// The process, as its socket had it in its name.
+    /// The process id and start time in the name of the recorded socket.
     process: Option<(u32, u64)>,
-    /// Whether the last line was cut off.
+    /// Whether the last line is incomplete.
     is_cut: bool,
 }
 
@@ -143,56 +143,56 @@ impl Talk {
     /// Reads a transcript whose streams are in this directory.
     ///
     /// # Errors
-    /// See [`TalkError`].
+    /// Fails with a [`TalkError`].
     pub fn read(transcript: impl Read, directory: &Path) -> Result<Self, TalkError> {
-        Self::read_within(transcript, directory, MOST_BYTES)
+        Self::read_within(transcript, directory, MAX_BYTES)
     }
 
-    fn read_within(transcript: impl Read, directory: &Path, most: u64) -> Result<Self, TalkError> {
+    fn read_within(transcript: impl Read, directory: &Path, limit: u64) -> Result<Self, TalkError> {
         let mut reader = Reader::new(transcript);
         let (conversations, names) = (Vec::new(), BTreeMap::new());
-        let mut loader = Loader { directory, conversations, names, process: None, held: 0, most };
+        let mut loader = TalkLoader { directory, conversations, names, process: None, held: 0, limit };
         while let Some(located) = reader.read()? {
             loader.entry(located.line, located.entry)?;
         }
-        let Loader { mut conversations, process, .. } = loader;
-        if conversations.iter().all(|conversation| conversation.asked.is_none()) {
+        let TalkLoader { mut conversations, process, .. } = loader;
+        if conversations.iter().all(|conversation| conversation.requested.is_none()) {
             return Err(TalkError::Empty);
         }
         link_stops(&mut conversations);
         Ok(Self { conversations, process, is_cut: reader.cut().is_some() })
     }
 
-    /// The process, as its socket had it in its name: its id and when it started.
+    /// Returns the id and start time of the recorded process, from the name of its socket.
     pub fn process(&self) -> Option<(u32, u64)> {
         self.process
     }
 
-    /// Whether the last line was cut off: what it said is not played.
+    /// Returns whether the last line is incomplete; it is not played then.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Whether the runtime had dialled in: as the runtime, it is played at a tool's port.
+    /// Returns whether the runtime connected to a tool's port. Its side is then played in the same way.
     pub fn dials_in(&self) -> bool {
         self.conversations.iter().any(|conversation| conversation.advertise.is_some())
     }
 }
 
-/// A connection without a byte, and its place among the names.
-const CONNECTION: usize = size_of::<Conversation>() + size_of::<(String, (usize, Dissector))>();
+/// The memory of a connection without data, and of its entry among the names.
+const CONNECTION_SIZE: usize = size_of::<Conversation>() + size_of::<(String, (usize, Dissector))>();
 
-struct Loader<'a> {
+struct TalkLoader<'a> {
     directory: &'a Path,
     conversations: Vec<Conversation>,
-    /// Where a name is now, and what takes its bytes apart.
+    /// The index of the current connection of each name, and its decoder.
     names: BTreeMap<String, (usize, Dissector)>,
     process: Option<(u32, u64)>,
     held: u64,
-    most: u64,
+    limit: u64,
 }
 
-impl Loader<'_> {
+impl TalkLoader<'_> {
     fn entry(&mut self, line: u64, entry: Entry) -> Result<(), TalkError> {
         match entry {
             Entry::Header(header) => {
@@ -205,14 +205,14 @@ impl Loader<'_> {
                 self.process = pid.zip(number("start_time"));
             }
             Entry::Open(open) => {
-                self.hold(CONNECTION + 2 * open.conn.len())?;
+                self.hold(CONNECTION_SIZE + 2 * open.conn.len())?;
                 self.begin(open.conn);
             }
             Entry::Frame(frame) => {
                 let unknown = || TalkError::Direction { line, dir: frame.dir.clone() };
                 let side = side_of(DiagnosticIpc::direction(&frame.dir).ok_or_else(unknown)?);
                 if !self.names.contains_key(&frame.conn) {
-                    self.hold(CONNECTION + 2 * frame.conn.len())?;
+                    self.hold(CONNECTION_SIZE + 2 * frame.conn.len())?;
                     self.begin(frame.conn.clone());
                 }
                 self.hold(size_of::<Answer>() + frame.hex.as_ref().map_or(0, Vec::len))?;
@@ -229,7 +229,7 @@ impl Loader<'_> {
                     && let Some(side) = side
                 {
                     conversation.runtime_ended |= side == Side::Runtime;
-                    // What was cut off by it was passed on, and has a line of its own.
+                    // Incomplete data was forwarded, and has a line of its own.
                     let _held = dissector.end(side);
                 } else if side.is_none() {
                     self.names.remove(&close.conn);
@@ -240,10 +240,10 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Counts something that is held, of so many bytes.
+    /// Accounts for memory of this size.
     fn hold(&mut self, bytes: usize) -> Result<(), TalkError> {
         self.held = self.held.saturating_add(bytes as u64);
-        if self.held > self.most { Err(TalkError::TooLarge) } else { Ok(()) }
+        if self.held > self.limit { Err(TalkError::TooLarge) } else { Ok(()) }
     }
 
     fn begin(&mut self, conn: String) {
@@ -257,8 +257,8 @@ impl Loader<'_> {
         let pieces = dissector.handle(side, bytes);
         if side == Side::Client {
             conversation.sent.extend_from_slice(bytes);
-            // What is no request counts when it is there, as one does when it is whole.
-            conversation.asked.get_or_insert((t, line));
+            // Bytes that are not a request count on arrival, a request when it is complete.
+            conversation.requested.get_or_insert((t, line));
         } else if conversation.advertise.is_some()
             || !matches!(pieces.first(), Some((_, piece)) if matches!(piece.kind, PieceKind::Advertise(_)))
         {
@@ -273,7 +273,7 @@ impl Loader<'_> {
             }
             match piece.kind {
                 PieceKind::Request(message) => {
-                    conversation.asked = Some((t, line));
+                    conversation.requested = Some((t, line));
                     (conversation.message, conversation.described) = (Some(message), Some(described));
                 }
                 PieceKind::Reply(message) => {
@@ -314,10 +314,10 @@ impl Loader<'_> {
     }
 }
 
-/// Which request stops which session: the one that was started last with this id.
+/// Links each stop request to the session that it stops: the last one started with this id.
 fn link_stops(conversations: &mut [Conversation]) {
     let mut by_line: Vec<usize> = (0..conversations.len()).collect();
-    by_line.sort_by_key(|index| conversations.get(*index).and_then(|it| it.asked).map(|(_, line)| line));
+    by_line.sort_by_key(|index| conversations.get(*index).and_then(|it| it.requested).map(|(_, line)| line));
     let mut sessions: BTreeMap<u64, usize> = BTreeMap::new();
     for index in by_line {
         let Some(conversation) = conversations.get_mut(index) else { continue };
@@ -327,9 +327,9 @@ fn link_stops(conversations: &mut [Conversation]) {
         let Some(Request::StopTracing(id)) = conversation.request() else { continue };
         let Some(of) = sessions.get(&id.0).copied() else { continue };
         conversation.stops = Some(of);
-        let asked = conversation.asked;
+        let requested = conversation.requested;
         if let Some(session) = conversations.get_mut(of) {
-            session.stopped = session.stopped.or(asked);
+            session.stopped = session.stopped.or(requested);
         }
     }
 }
@@ -338,13 +338,13 @@ fn link_stops(conversations: &mut [Conversation]) {
 mod tests {
     use super::*;
 
-    /// A transcript of connections and frames without a byte takes up memory, too.
+    /// Connections and frames without data take memory too.
     #[test]
-    fn what_has_no_bytes_is_bounded() {
+    fn connections_and_frames_without_data_are_bounded() {
         let header = r#"{"kind":"header","t":0,"protocol":"diagnostic-ipc"}"#;
-        let read = |line: &str, most| {
+        let read = |line: &str, limit| {
             let text = format!("{header}\n{}", format!("{line}\n").repeat(1000));
-            Talk::read_within(text.as_bytes(), Path::new(""), most).unwrap_err()
+            Talk::read_within(text.as_bytes(), Path::new(""), limit).unwrap_err()
         };
         let open = r#"{"kind":"open","t":0,"conn":"c"}"#;
         let frame = r#"{"kind":"frame","t":0,"conn":"c","dir":"r2c","hex":""}"#;

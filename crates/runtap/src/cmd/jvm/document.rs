@@ -1,9 +1,9 @@
-//! `runtap.jvm/1`: what traces have come to, for scripts. Its members are a contract (docs/jvm.md).
+//! `runtap.jvm/1`: the results of traces, for scripts. Its members are stable (docs/jvm.md).
 
 use runtap_bytefrog::{Detail, Report};
 use serde::Serialize;
 
-/// `runtap.jvm/1`
+/// A document of the schema `runtap.jvm/1`.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct JvmDocument {
     schema: &'static str,
@@ -11,13 +11,13 @@ pub(in crate::cmd) struct JvmDocument {
 }
 
 impl JvmDocument {
-    /// Of these agents, in the order in which they said hello.
+    /// Creates a document on these agents, in the order in which they connected.
     pub(in crate::cmd) fn new(agents: Vec<AgentDocument>) -> Self {
         Self { schema: "runtap.jvm/1", agents }
     }
 }
 
-/// Classes, by what became of them when they were loaded.
+/// The numbers of classes by the outcome of instrumenting them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(in crate::cmd) struct Classes {
     pub(in crate::cmd) transformed: u64,
@@ -26,7 +26,7 @@ pub(in crate::cmd) struct Classes {
 }
 
 impl Classes {
-    /// Both together.
+    /// Returns the sum of both.
     pub(in crate::cmd) fn and(self, other: Self) -> Self {
         Self {
             transformed: self.transformed.saturating_add(other.transformed),
@@ -36,16 +36,17 @@ impl Classes {
     }
 }
 
-/// An agent's trace.
+/// The result of an agent's trace.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AgentDocument {
-    /// The byte in its hello: 1 to 4, or 241 for runtap's own.
+    /// The version byte of the agent's hello message: 1 to 4, or 241 for runtap's own agent.
     version: u8,
-    /// Of so many agents together, if it is not of one.
+    /// The number of agents whose results are combined; absent for a single agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     agents_count: Option<u64>,
     run_id: Option<u8>,
-    /// `None`: the agent told which methods ran, and counted no call, or it ended before it had sent what it had counted. The same holds for `exits` and `bubbles`.
+    /// `None` if the agent sent coverage without counts, or ended before sending its counts. Also applies to `exits` and
+    /// `bubbles`.
     entries: Option<u64>,
     exits: Option<u64>,
     exceptions: u64,
@@ -56,17 +57,17 @@ pub(in crate::cmd) struct AgentDocument {
     threads: usize,
     first_sequence: Option<u64>,
     last_sequence: Option<u64>,
-    /// Places where events are missing, one or many.
+    /// The number of gaps in the sequence of events, each with one or more missing events.
     gaps: u64,
-    /// Events that never came.
+    /// The number of events that were not received.
     missing: u64,
-    /// Events that the agent has dropped, as far as it has counted them.
+    /// The number of events that the agent dropped and counted.
     dropped: u64,
-    /// Drops that the agent has not counted.
+    /// The number of drops whose events the agent did not count.
     drops_of_unknown_size: u64,
-    /// Of `entries`, calls that were only counted although others were sent as events: no time has them.
+    /// The number of calls in `entries` that were only counted while others were sent as events; the times do not include them.
     untimed_entries: u64,
-    /// Events that are in no other number, for lack of room.
+    /// The number of events that are missing from all other numbers because a table was full.
     #[serde(skip_serializing_if = "is_none")]
     without_room: u64,
     classes: Classes,
@@ -76,30 +77,30 @@ pub(in crate::cmd) struct AgentDocument {
 #[derive(Debug, Serialize)]
 struct MethodDocument {
     signature: String,
-    /// `None`: it ran, and nobody has counted how often. The same holds for the two below.
+    /// `None` if the method ran but its calls were not counted. Also applies to `exits` and `exception_exits`.
     entries: Option<u64>,
     exits: Option<u64>,
     exception_exits: Option<u64>,
-    /// Of calls that have ended; `None`: nobody knows any.
+    /// The time of completed calls; `None` if unknown.
     total_ns: Option<u64>,
     self_ns: Option<u64>,
-    /// Of `entries`, calls that were only counted although others were sent as events: the times are without them.
+    /// The number of calls in `entries` that were only counted while others were sent as events; the times do not include them.
     untimed_entries: u64,
 }
 
-/// Members for it came later: where there is none, the document is as it was.
+/// Omits members that were added later if they are 0, so that such documents stay unchanged.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
 impl AgentDocument {
-    /// Of a report on so many agents together.
+    /// Creates the document of a report that combines several agents.
     pub(in crate::cmd) fn of_several(agents: u64, report: &Report, classes: Classes) -> Self {
         Self { agents_count: Some(agents), ..Self::new(None, report, classes) }
     }
 
-    /// Of a report on the agent with this run.
+    /// Creates the document of a report on the agent with this run id.
     pub(in crate::cmd) fn new(run: impl Into<Option<u8>>, report: &Report, classes: Classes) -> Self {
         let counters = &report.counters;
         let methods = report.methods.iter().map(|method| {
@@ -125,7 +126,7 @@ impl AgentDocument {
             agents_count: None,
             run_id: run.into(),
             entries: counts_calls.then(|| counters.calls()),
-            // As they were sent: versions 2 to 4 have no bubbles, but exits with a flag.
+            // Counted as sent: versions 2 to 4 have exits with a flag instead of bubbles.
             exits: counts_calls.then(|| {
                 let returned = counted(|(calls, thrown, _)| calls.saturating_sub(thrown));
                 counters.exits.saturating_add(counters.flagged).saturating_add(returned)

@@ -1,4 +1,4 @@
-//! `runtap jvm`: what Java programs call, from agents that speak Bytefrog. The work is [`runtap_bytefrog`]'s.
+//! `runtap jvm`: traces of Java programs from agents that use the Bytefrog protocol, implemented by [`runtap_bytefrog`].
 
 #[cfg_attr(not(target_os = "linux"), path = "no_agents.rs")]
 mod agents;

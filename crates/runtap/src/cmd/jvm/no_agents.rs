@@ -1,4 +1,4 @@
-//! The verbs that bring the agent's library into a Java program, where there is none to bring.
+//! Substitute for the subcommands that load the agent into a Java program, on systems without an agent.
 
 use crate::cli::JvmAgents;
 use crate::cmd::not_there;
@@ -10,7 +10,7 @@ pub(super) fn run(verb: JvmAgents, _output: Output) -> anyhow::Result<u8> {
     Err(not_there(&name, "the agent for JVMs is a library for Linux; 'jvm hq' collects from other agents"))
 }
 
-/// What is to be done with a Java program that can't be attached to: none is found here.
+/// Advice for a Java program that can't be attached to; always `None` because none is found on this system.
 #[allow(clippy::unused_async, reason = "the same as on Linux")]
 pub(in crate::cmd) async fn instead_of_attaching(_pid: u32) -> Option<String> {
     None

@@ -1,4 +1,4 @@
-//! Without a live view: reading single keys from a terminal was not brought to Windows. There are lines instead.
+//! Substitute for the live view on Windows, where reading single keys is not implemented. Events are printed as lines instead.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use super::hq::watch::{Line, Watch};
 use crate::output::Output;
 
-/// A view that there is: none.
+/// A live view, which cannot be created.
 #[derive(Debug)]
 pub(in crate::cmd) struct View(Infallible);
 
-/// Whether there is a terminal for a live view.
+/// Returns `None`: there is no live view.
 pub(in crate::cmd) fn possible(_output: Output) -> Option<View> {
     None
 }
@@ -25,7 +25,7 @@ impl View {
     pub(super) async fn show(
         self,
         _hq: &Arc<Hq>,
-        _heard: &Arc<Watch>,
+        _watch: &Arc<Watch>,
         _stops: &Stops,
         _over: Instant,
         _stays: bool,

@@ -1,7 +1,7 @@
-//! Expressions of the command line, before anything is started because of them.
+//! Validation of the class patterns of the command line, before a program is started.
 //!
-//! Owns: saying what is wrong with one, and where. Agents compile them again: those of runtap as it is done here, the original
-//! ones with Java, which knows more.
+//! Owns: error messages with positions. Agents compile the patterns again: runtap's agent as here, the original agents with
+//! Java, which supports more syntax.
 
 use runtap_jvm::coverage::{MAX_PATTERNS, Patterns};
 use runtap_text::units::Things;
@@ -9,37 +9,36 @@ use runtap_text::units::Things;
 use crate::cli::JvmTracing;
 use crate::exit::usage;
 
-/// Who compiles the expressions.
+/// The agents that will compile the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum For {
-    /// Our own agent.
+pub(super) enum TargetAgents {
+    /// Runtap's agent.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it is for Linux"))]
-    Ours,
-    /// Any agent that dials: what only Java has may be understood.
+    Runtap,
+    /// Any agent that connects: syntax that only Java supports may be valid.
     Any,
 }
 
-/// What only Java's expressions have: look-around, atomic groups, references, properties of characters, possessive
-/// quantifiers.
+/// Syntax that only Java supports: look-around, atomic groups, references, character properties and possessive quantifiers.
 const JAVA_ONLY: [&str; 17] = [
     "(?=", "(?!", "(?<=", "(?<!", "(?>", "\\p", "\\P", "*+", "++", "?+", "}+", "&&", "\\1", "\\2", "\\3",
     "\\k", "\\G",
 ];
 
-/// Checks all of them.
+/// Checks all patterns.
 ///
 /// # Errors
-/// The first one that is none.
-pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
+/// Fails at the first invalid pattern.
+pub(super) fn check(tracing: &JvmTracing, agents: TargetAgents) -> anyhow::Result<()> {
     let include = tracing.include.iter().map(|pattern| ("--include", pattern));
     let exclude = tracing.exclude.iter().map(|pattern| ("--exclude", pattern));
     if tracing.include.len() + tracing.exclude.len() > MAX_PATTERNS {
         return Err(usage(format!("--include, --exclude: more than {MAX_PATTERNS} expressions")));
     }
-    if agents == For::Ours
+    if agents == TargetAgents::Runtap
         && let Err(error) = Patterns::new(&tracing.include, &tracing.exclude)
-        // What is wrong with one of them is said better below.
-        && wrong(&error.pattern).is_none()
+        // The check of single patterns below has better messages.
+        && find_error(&error.pattern).is_none()
         && !error.pattern.contains("\\Q")
     {
         return Err(usage(format!(
@@ -50,54 +49,55 @@ pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
         )));
     }
     for (option, pattern) in include.chain(exclude) {
-        if agents == For::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
+        if agents == TargetAgents::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
             continue;
         }
-        if let Some((why, at)) = wrong(pattern) {
+        if let Some((why, at)) = find_error(pattern) {
             return Err(usage(format!("{option} '{pattern}': {why} (character {at})")));
         }
     }
     Ok(())
 }
 
-/// Names of classes that the boot loader loads begin so.
+/// The first path elements of classes that the boot loader loads.
 #[cfg(target_os = "linux")]
-const OF_THE_JDK: [&str; 5] = ["java", "javax", "jdk", "sun", "com/sun"];
+const JDK_PACKAGES: [&str; 5] = ["java", "javax", "jdk", "sun", "com/sun"];
 
-/// The first expression that asks for classes of the JDK by their names. One that only matches them among others, such as
-/// `.*`, asks for none.
+/// Returns the first pattern that names classes of the JDK. A pattern such as `.*`, which matches them among others, does not
+/// count.
 #[cfg(target_os = "linux")]
-pub(super) fn for_the_jdk(include: &[String]) -> Option<&str> {
-    let asks = |pattern: &str| {
+pub(super) fn first_jdk_pattern(include: &[String]) -> Option<&str> {
+    let names_jdk_class = |pattern: &str| {
         pattern.split('|').any(|choice| {
             let name = choice.trim_start_matches(['^', '(', '?', ':']);
-            let mut rest = OF_THE_JDK.iter().filter_map(|package| name.strip_prefix(package));
+            let mut rest = JDK_PACKAGES.iter().filter_map(|package| name.strip_prefix(package));
             rest.any(|rest| rest.is_empty() || rest.starts_with(['/', ')']))
         })
     };
-    include.iter().map(String::as_str).find(|pattern| asks(pattern))
+    include.iter().map(String::as_str).find(|pattern| names_jdk_class(pattern))
 }
 
-/// What is wrong with an expression, and the number of the first character that can't be understood, from 1 on.
-fn wrong(pattern: &str) -> Option<(String, usize)> {
+/// Returns an error message for an invalid pattern, with the position of the first invalid character, counted from 1.
+fn find_error(pattern: &str) -> Option<(String, usize)> {
     let plain = without_quotes(pattern);
     let compile = |text: &str| Patterns::new(&[text], &[]);
     let why = compile(&plain).err()?.why;
-    // The longest beginning that is an expression ends before it.
+    // The longest valid prefix ends before the error.
     let ends = plain.char_indices().map(|(at, _)| at).rev();
-    // Each beginning is compiled: of a long expression the last few must do.
-    let good = ends.take(1000).filter_map(|end| plain.get(..end)).find(|text| compile(text).is_ok());
-    Some((why, good.map_or(0, |text| text.chars().count()) + 1))
+    // Every prefix is compiled, so check only the last ones of a long pattern.
+    let valid_prefix = ends.take(1000).filter_map(|end| plain.get(..end)).find(|text| compile(text).is_ok());
+    Some((why, valid_prefix.map_or(0, |text| text.chars().count()) + 1))
 }
 
-/// The expression with an `x` for each character of what is quoted (`\Q…\E`), and of the marks: as long, and as good.
+/// Replaces each character of quoted text (`\Q…\E`), and of the quotes, with `x`: the result has the same length and is valid
+/// if the pattern is.
 fn without_quotes(pattern: &str) -> String {
     let mut result = String::with_capacity(pattern.len());
     let mut rest = pattern;
     while let Some(at) = rest.find('\\') {
         let (before, from) = rest.split_at(at);
         result.push_str(before);
-        // With the character behind it: a backslash before a backslash quotes nothing.
+        // Include the character after the backslash, so that a double backslash does not start a quote.
         let end = if from.starts_with("\\Q") {
             from.find("\\E").map_or(from.len(), |end| end + 2)
         } else {
@@ -120,30 +120,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_it_is_wrong() {
-        let at = |pattern| wrong(pattern).map(|(_, at)| at);
+    fn the_position_of_an_error_is_found() {
+        let at = |pattern| find_error(pattern).map(|(_, at)| at);
         for (pattern, place) in
             [("(", 1), ("é(", 2), ("^app/(a|(b)", 6), ("a)b", 2), ("x[z-a]", 2), ("(?=a)", 1)]
         {
             assert_eq!(at(pattern), Some(place), "{pattern}");
         }
-        for good in ["", "^com/example/", r"\Qa(\E.*", r"\Q(", r"a\\", "^(java|sun)/"] {
-            assert_eq!(at(good), None, "{good}");
+        for valid in ["", "^com/example/", r"\Qa(\E.*", r"\Q(", r"a\\", "^(java|sun)/"] {
+            assert_eq!(at(valid), None, "{valid}");
         }
         assert_eq!(at(r"\\Q("), Some(4), "a backslash, and no quote");
-        assert!(wrong("(").unwrap().0.contains("group"));
+        assert!(find_error("(").unwrap().0.contains("group"));
     }
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn classes_of_the_jdk_are_asked_for_by_name() {
+    fn patterns_that_name_classes_of_the_jdk_are_found() {
         for jdk in
             ["^java/util/", "jdk/internal/", "^(java|sun)/", "^app/|^java/lang/String$", "^(?:com/sun/)"]
         {
-            assert_eq!(for_the_jdk(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
+            assert_eq!(first_jdk_pattern(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
         }
         for other in ["", ".*", "^com/example/", "^javax0/", "^app/java/", "^sunny/"] {
-            assert_eq!(for_the_jdk(&[other.to_owned()]), None, "{other}");
+            assert_eq!(first_jdk_pattern(&[other.to_owned()]), None, "{other}");
         }
     }
 }

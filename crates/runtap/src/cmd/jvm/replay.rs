@@ -1,7 +1,7 @@
-//! `runtap jvm replay RECORDING…`: recordings through the machines of HQ, and what they come to.
+//! `runtap jvm replay RECORDING…`: replays recordings through the collector's decoders and prints the results.
 
-use super::report::load::{Loaded, load};
-use super::report::{rows, whole};
+use super::report::load::{LoadedRecording, load};
+use super::report::{print_summaries, rows};
 use crate::cli::JvmReplay;
 use crate::exit;
 use crate::output::Output;
@@ -9,10 +9,10 @@ use crate::output::Output;
 pub(super) fn run(options: &JvmReplay, output: Output) -> anyhow::Result<u8> {
     let mut all = Vec::new();
     for path in &options.recordings {
-        // A '#' is one of the name here.
+        // Paths are taken literally here: a '#' does not select a part.
         all.push(load(path, None, &[], options.slow)?);
     }
-    whole(&all, &rows(options.number, output), output)?;
-    let is_partial = all.iter().map(|loaded| Loaded::warn(loaded, output)).fold(false, |a, b| a | b);
+    print_summaries(&all, &rows(options.number, output), output)?;
+    let is_partial = all.iter().map(|loaded| LoadedRecording::warn(loaded, output)).fold(false, |a, b| a | b);
     Ok(if is_partial { exit::PARTIAL } else { exit::OK })
 }

@@ -1,4 +1,4 @@
-//! What a trace has come to, for people: tables that are readable at 80 columns.
+//! The report on a trace as text: tables that are readable at 80 columns.
 
 use std::cmp::Reverse;
 use std::io;
@@ -7,34 +7,34 @@ use runtap_bytefrog::{Detail, Fate, MethodReport, Report, fitted, readable};
 use runtap_text::units::{Count, Moment, Nanoseconds, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 
-use super::broken::Broken;
+use super::broken::BrokenRules;
 use super::document::Classes;
 
-/// What numbers of a row take, beside the name of a method.
-const NUMBERS: usize = 45;
-/// The least that is left for a name.
-const LEAST: usize = 20;
+/// The width of the numbers in front of a method's name.
+const NUMBERS_WIDTH: usize = 45;
+/// The minimum width of a name.
+const MIN_NAME_WIDTH: usize = 20;
 
-/// A report with what stands above it.
+/// A report with its title.
 pub(in crate::cmd) struct ReportText<'a> {
-    /// Which agent, in one line.
+    /// The agent, described in one line.
     pub(in crate::cmd) title: String,
     pub(in crate::cmd) report: &'a Report,
     pub(in crate::cmd) classes: Classes,
-    /// The rules that the agent has broken, on its connections too.
-    pub(in crate::cmd) broken: Broken,
+    /// The rules that the agent has broken, including those on its connections.
+    pub(in crate::cmd) broken: BrokenRules,
 }
 
-/// A method's name that fits where a table has these columns besides.
-fn name(signature: &str, options: &TextOptions<'_>, besides: usize) -> String {
+/// Shortens a method's name to fit beside other columns of this width.
+fn name(signature: &str, options: &TextOptions<'_>, other_columns: usize) -> String {
     let name = Clean(&readable(signature)).to_string();
     match options.width {
-        Some(width) => fitted(&name, width.saturating_sub(besides).max(LEAST)),
+        Some(width) => fitted(&name, width.saturating_sub(other_columns).max(MIN_NAME_WIDTH)),
         None => name,
     }
 }
 
-/// A time in the unit that suits it, with three digits or four.
+/// Formats a time in a suitable unit, with three or four digits.
 pub(in crate::cmd::jvm) fn time(nanoseconds: u64) -> String {
     const SECOND: u64 = 1_000_000_000;
     if nanoseconds < SECOND {
@@ -44,7 +44,7 @@ pub(in crate::cmd::jvm) fn time(nanoseconds: u64) -> String {
     format!("{}.{:02} s", Count(hundredths / 100), hundredths % 100)
 }
 
-/// A time as far as it is known: `-` where nobody knows any, `>` in front where the end of a call was not seen.
+/// Formats a time: `-` if unknown, and with a leading `>` if the end of a call was not received.
 pub(in crate::cmd::jvm) fn took(known: Option<u64>, is_more: bool) -> String {
     match known {
         None => "-".to_owned(),
@@ -53,8 +53,8 @@ pub(in crate::cmd::jvm) fn took(known: Option<u64>, is_more: bool) -> String {
     }
 }
 
-/// What a trace without calls has in their place, and how to get them.
-pub(in crate::cmd::jvm) fn instead(detail: Detail) -> Option<&'static str> {
+/// Returns the explanation for a trace without calls, and how to record calls; `None` if the trace has calls.
+pub(in crate::cmd::jvm) fn missing_calls_hint(detail: Detail) -> Option<&'static str> {
     match detail {
         Detail::Calls => None,
         Detail::Counts => Some(
@@ -75,12 +75,12 @@ fn heading(out: &mut dyn io::Write, options: &TextOptions<'_>, text: &str) -> io
 }
 
 impl ReportText<'_> {
-    /// The number of calls ended by an exception; no more than fits, whatever an agent has sent.
+    /// Returns the number of calls ended by an exception. Saturates, because agents may send any numbers.
     fn thrown(&self) -> u64 {
         self.report.methods.iter().map(MethodReport::thrown).fold(0, u64::saturating_add)
     }
 
-    /// What was counted, and what is missing.
+    /// Prints the totals, and what is missing.
     fn totals(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let counters = &self.report.counters;
         let called = self.report.methods.iter().filter(|method| method.has_run).count() as u64;
@@ -105,8 +105,8 @@ impl ReportText<'_> {
             Detail::Coverage => writeln!(out, "{} ran", Things(called, "method"))?,
             Detail::Unsent => {}
         }
-        if let Some(instead) = instead(detail) {
-            writeln!(out, "{instead}")?;
+        if let Some(hint) = missing_calls_hint(detail) {
+            writeln!(out, "{hint}")?;
         }
         let untimed = counters.counted_besides();
         if untimed > 0 {
@@ -186,7 +186,7 @@ impl ReportText<'_> {
                 took(method.total(), method.is_partly_timed()),
                 counted(method.calls() > 0, method.calls()),
                 counted(method.counts_ends(), method.thrown()),
-                name(&method.signature, options, NUMBERS),
+                name(&method.signature, options, NUMBERS_WIDTH),
             ]
         });
         table.print(out, options)
@@ -212,12 +212,12 @@ impl ReportText<'_> {
             let simple = place.exception.rsplit('.').next().unwrap_or_default();
             let exception = if options.width.is_some() { simple } else { &place.exception };
             let at = place.line.map_or_else(String::new, |line| format!(":{line}"));
-            let besides = 20 + Clean(exception).to_string().chars().count() + at.len();
+            let other_columns = 20 + Clean(exception).to_string().chars().count() + at.len();
             [
                 Count(place.count).to_string(),
                 fate(place.fate).to_owned(),
                 exception.to_owned(),
-                format!("{}{at}", name(&place.signature, options, besides)),
+                format!("{}{at}", name(&place.signature, options, other_columns)),
             ]
         });
         table.print(out, options)
@@ -275,7 +275,7 @@ impl ReportText<'_> {
                 Moment(call.start).to_string(),
                 call.thread.to_string(),
                 call.depth.to_string(),
-                name(last, options, NUMBERS),
+                name(last, options, NUMBERS_WIDTH),
             ]
         });
         table.print(out, options)
@@ -301,7 +301,7 @@ impl ReportText<'_> {
     }
 }
 
-/// What happened to an exception, in a word.
+/// Returns the name of an exception's outcome.
 pub(in crate::cmd) fn fate(fate: Fate) -> &'static str {
     match fate {
         Fate::Thrown => "thrown",

@@ -1,4 +1,4 @@
-//! `runtap mtp host`: a test command as a test application, or the script that is one.
+//! `runtap mtp host`: a test command that acts as a test application, and the script that starts it.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::output::Output;
 
 use super::write_script;
 
-/// Puts what a server has said before `--` where its words are in a script: behind the command's. So both
-/// `mtp host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` are of use to scripts of people's own, and
-/// `--help` of a server asks the test application.
-pub(in crate::cmd) fn familiar(words: &mut Vec<OsString>) {
+/// Moves the arguments of a server from before `--` to after the command, where a generated script has them. Thus both `mtp
+/// host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` work in hand-written scripts, and a server's `--help`
+/// reaches the test application.
+pub(in crate::cmd) fn normalize_args(words: &mut Vec<OsString>) {
     let Some(end) = words.iter().position(|word| word == "--") else { return };
     let Some(verb) = words.get(..end).and_then(|before| {
         before.windows(2).position(|pair| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host"))
@@ -24,37 +24,37 @@ pub(in crate::cmd) fn familiar(words: &mut Vec<OsString>) {
         return;
     };
     let name = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-    let has = |wanted: &str| words[verb..end].iter().any(|word| name(word) == wanted);
-    if !has("--server") || has("--words") {
+    let is_given = |wanted: &str| words[verb..end].iter().any(|word| name(word) == wanted);
+    if !is_given("--server") || is_given("--words") {
         return;
     }
-    let own = own_options();
-    let (mut kept, mut servers) = (Vec::new(), Vec::new());
+    let own_options = own_options();
+    let (mut own_words, mut server_words) = (Vec::new(), Vec::new());
     let mut between = words[verb + 2..end].iter();
     while let Some(word) = between.next() {
-        let known = own.iter().find(|(option, _)| *option == name(word));
-        // `-v`, `-vv`, `-q`.
+        let known = own_options.iter().find(|(option, _)| *option == name(word));
+        // Flags such as `-v`, `-vv` and `-q`.
         let letters = word.to_str().and_then(|word| word.strip_prefix('-'));
         let is_flag =
             letters.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| b"vq".contains(&c)));
         match known {
             Some((_, takes_value)) => {
-                kept.push(word.clone());
+                own_words.push(word.clone());
                 if *takes_value && !word.to_string_lossy().contains('=') {
-                    kept.extend(between.next().cloned());
+                    own_words.extend(between.next().cloned());
                 }
             }
-            None if is_flag => kept.push(word.clone()),
-            None => servers.push(word.clone()),
+            None if is_flag => own_words.push(word.clone()),
+            None => server_words.push(word.clone()),
         }
     }
     let command = words.len() - end - 1;
-    kept.push(format!("--words={command}").into());
-    words.splice(verb + 2..end, kept);
-    words.extend(servers);
+    own_words.push(format!("--words={command}").into());
+    words.splice(verb + 2..end, own_words);
+    words.extend(server_words);
 }
 
-/// The verb's own options but for help, and whether they take a value.
+/// Returns the subcommand's own options except for help, and whether each takes a value.
 fn own_options() -> Vec<(String, bool)> {
     let mut all = Cli::command();
     all.build();
@@ -73,7 +73,7 @@ pub(super) fn run(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-/// The words of the script: servers start it anywhere, and add theirs at the end.
+/// Writes the script. Servers start it from any directory and append their arguments.
 fn write(options: &MtpHost, module: &Path, output: Output) -> anyhow::Result<u8> {
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["mtp", "host", "--from", options.from.0.name(), "--module"].map(OsString::from));
@@ -105,7 +105,7 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     if command.is_empty() {
         return Err(usage("there is no command"));
     }
-    // Its own words are the server's, and so are its exit codes.
+    // The remaining arguments are the server's, so errors use the exit codes that servers expect.
     let launch = match Launch::parse(arguments, &[]) {
         Ok(Some(launch)) => launch,
         Ok(None) => {
@@ -134,7 +134,7 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     Ok(wrap.run(&launch).0)
 }
 
-/// The process that ends what a command has started, whoever ends us.
+/// Runs the helper process that kills the processes of a command when runtap exits for any reason.
 pub(super) fn keep(options: &MtpKeep) -> anyhow::Result<u8> {
     let kept = runtap_os::reaper::keep(&options.command, options.leave_group);
     kept.map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;

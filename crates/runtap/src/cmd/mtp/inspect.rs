@@ -1,4 +1,4 @@
-//! `runtap mtp inspect FILE`: a line for each frame, or all of its fields.
+//! `runtap mtp inspect FILE`: prints one line per frame, or all of its fields.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use runtap_transcript::{Inspector, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{each, line_of, warned};
+use super::{each, single_line, warn_if_partial};
 use crate::cli::MtpInspect;
 use crate::output::Output;
 
-/// The first members of `runtap.mtp-inspect/1`; its list `rows` follows, and then the tail.
+/// The first members of `runtap.mtp-inspect/1`; the list `rows` and [`Tail`] follow.
 #[derive(Debug, Serialize)]
 struct Head {
     schema: &'static str,
     file: String,
 }
 
-/// The members that are known at the end.
+/// The last members, which are known at the end.
 #[derive(Debug, Serialize)]
 struct Tail {
     connections: u64,
@@ -52,7 +52,7 @@ pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
         }
         Ok(())
     })?;
-    let code = warned(path, partial.as_ref(), output);
+    let code = warn_if_partial(path, partial.as_ref(), output);
     if output.json() {
         let (connections, frames) = (inspector.connections(), inspector.frames());
         document.finish(&Tail { connections, frames, undecoded: inspector.undecoded(), partial })?;
@@ -73,10 +73,10 @@ fn text(row: &Row, is_verbose: bool) -> String {
     let time = row.t.map(|t| format!("{t:.6}")).unwrap_or_default();
     let short = |text: &Option<String>| Clean(text.as_deref().unwrap_or_default()).to_string();
     let name = row.name.as_deref().filter(|_| row.what == "frame").unwrap_or(&row.what);
-    let mut what = line_of(&row.summary);
+    let mut what = single_line(&row.summary);
     if let Some(error) = &row.error {
         let between = if what.is_empty() { "" } else { "; " };
-        what = format!("{what}{between}error: {}", line_of(error));
+        what = format!("{what}{between}error: {}", single_line(error));
     }
     let (conn, dir, name) = (short(&row.conn), short(&row.dir), Clean(name).to_string());
     let line = format!("{frame:>5}  {time:>10}  {conn:<8}  {dir:<3}  {name:<24}  {what}");
@@ -84,7 +84,7 @@ fn text(row: &Row, is_verbose: bool) -> String {
     text.push('\n');
     if is_verbose {
         for field in &row.details {
-            // Writing to a String can't fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "{DIM}{}{DIM:#}", Clean(field));
         }
     }

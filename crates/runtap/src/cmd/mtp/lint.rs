@@ -1,4 +1,4 @@
-//! `runtap mtp lint FILE`: the rules that were broken, and where.
+//! `runtap mtp lint FILE`: checks a recording and prints the broken rules and their positions.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use runtap_text::document::Partial;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{each, warned};
+use super::{each, warn_if_partial};
 use crate::cli::MtpLint;
 use crate::exit;
 use crate::output::Output;
 use crate::units::{Count, Things};
 
-/// `runtap.mtp-lint/1`
+/// A document of the schema `runtap.mtp-lint/1`.
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
@@ -36,7 +36,7 @@ pub(super) fn run(options: &MtpLint, output: Output) -> anyhow::Result<u8> {
         Ok(())
     })?;
     let (summary, findings) = linter.finish();
-    let code = warned(path, partial.as_ref(), output);
+    let code = warn_if_partial(path, partial.as_ref(), output);
     if output.json() {
         output.document(&Document {
             schema: "runtap.mtp-lint/1",
@@ -73,7 +73,7 @@ fn text(Finding { rule, detail, conn, line, frame }: &Finding) -> String {
     format!("{severity} {rule} {conn}{place}: {}\n  rule: {summary}\n  source: {source}\n", Clean(detail))
 }
 
-fn total(summary: &Summary, told: usize) -> String {
+fn total(summary: &Summary, listed: usize) -> String {
     let Summary { connections, frames, errors, warnings, version, has_end } = summary;
     let mut text = format!(
         "{}, {}, {}; {}, {}\n",
@@ -84,9 +84,9 @@ fn total(summary: &Summary, told: usize) -> String {
         Things(*warnings, "warning"),
     );
     let found = errors.saturating_add(*warnings);
-    if found > told as u64 {
-        // Writing to a String can't fail.
-        let _ = writeln!(text, "only the first {} are listed", Count(told as u64));
+    if found > listed as u64 {
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "only the first {} are listed", Count(listed as u64));
     }
     if !has_end {
         text.push_str("the end of the application is not recorded: rules about it were not checked\n");

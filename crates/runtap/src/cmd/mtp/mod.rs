@@ -1,5 +1,5 @@
-//! `runtap mtp`: recordings of the pipe between test applications and whoever runs them, and test applications made of other
-//! commands. The work is [`runtap_mtp::transcript`]'s and [`runtap_mtp_host::command`]'s.
+//! `runtap mtp`: recordings of the pipe between test applications and their servers, and test applications made of other
+//! commands. Implemented by [`runtap_mtp::transcript`] and [`runtap_mtp_host::command`].
 
 mod host;
 mod inspect;
@@ -17,7 +17,7 @@ use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
 use runtap_transcript::{Cut, Error as TranscriptError, Located, Reader};
 
-pub(super) use self::host::familiar;
+pub(super) use self::host::normalize_args as familiar;
 use crate::cli::{Mtp, MtpVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -33,8 +33,8 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-/// Opens a recording, or says why it is none.
-fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<BufReader<Input>>> {
+/// Opens a recording, or explains why the file is not a recording.
+fn open_recording(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<BufReader<Input>>> {
     let unreadable =
         |reason: String| expected(exit::USAGE, format!("{} can't be read: {reason}", path.display()), None);
     let input = open_input(path, max_size)?;
@@ -51,14 +51,14 @@ fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<BufReader<Inp
     Ok(Reader::with_limits(input, limits()))
 }
 
-/// Reads a recording to its end, or to where it is damaged. What is missing then is told at the end, unless there is nothing
-/// before it.
+/// Reads a recording to its end or to the first damage. Returns what is missing; fails if the recording is damaged from the
+/// start.
 fn each(
     path: &Path,
     max_size: MaxSize,
     mut take: impl FnMut(Located) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Partial>> {
-    let mut reader = opened(path, max_size)?;
+    let mut reader = open_recording(path, max_size)?;
     let mut lines = 0_u64;
     loop {
         match reader.read() {
@@ -69,7 +69,7 @@ fn each(
             Ok(None) if lines == 0 && reader.cut().is_none() => {
                 return Err(expected(exit::USAGE, format!("{} is empty", path.display()), None));
             }
-            Ok(None) => return Ok(reader.cut().map(cut)),
+            Ok(None) => return Ok(reader.cut().map(partial)),
             Err(TranscriptError::Io(error)) if lines == 0 => {
                 return Err(runtap_convert::source::Error::Read { path: path.to_owned(), error }.into());
             }
@@ -85,12 +85,12 @@ fn each(
     }
 }
 
-fn cut(cut: Cut) -> Partial {
+fn partial(cut: Cut) -> Partial {
     Partial { offset: cut.offset, reason: format!("line {} ends after {} bytes", cut.line, cut.bytes) }
 }
 
-/// Says what is missing; the exit code for it.
-fn warned(path: &Path, partial: Option<&Partial>, output: Output) -> u8 {
+/// Warns of missing data, and returns the exit code.
+fn warn_if_partial(path: &Path, partial: Option<&Partial>, output: Output) -> u8 {
     match partial {
         Some(partial) => {
             super::recording::warn_of(path, partial, output);
@@ -100,12 +100,12 @@ fn warned(path: &Path, partial: Option<&Partial>, output: Output) -> u8 {
     }
 }
 
-/// Writes a script that servers start in the place of an application.
+/// Writes a script that servers start in place of an application.
 fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
     write_module(path, words).map_err(|error| {
         let hint = match &error {
             ScriptError::Taken => Some("remove it, or give another name"),
-            // As any other output, with what stood in its way.
+            // Report this error as for any other output, with its cause.
             ScriptError::Output(error) => {
                 let advice = error.cause.advice().map(str::to_owned);
                 return expected(exit::USAGE, format!("{error}: {}", error.cause), advice);
@@ -116,8 +116,8 @@ fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
     })
 }
 
-/// Text of the other side on one line, harmless and not endless.
-fn line_of(text: &str) -> String {
-    const LETTERS: usize = 200;
-    shortened(Clean(text).to_string(), Some(LETTERS))
+/// Formats text from a recording as one line, sanitized and shortened.
+fn single_line(text: &str) -> String {
+    const MAX_CHARS: usize = 200;
+    shortened(Clean(text).to_string(), Some(MAX_CHARS))
 }

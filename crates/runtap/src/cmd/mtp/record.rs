@@ -1,4 +1,4 @@
-//! `runtap mtp record`: an application with a tap in front of it, or a script that starts one.
+//! `runtap mtp record`: runs an application with a recording proxy, or writes a script that does so.
 
 #[cfg_attr(unix, path = "record/words_unix.rs")]
 #[cfg_attr(windows, path = "record/words_windows.rs")]
@@ -27,10 +27,10 @@ use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::{Count, Things};
 
-/// SIGINT, on every system.
+/// The number of SIGINT on every system.
 const INTERRUPT: i32 = 2;
 
-/// `runtap.mtp-record/1`
+/// A document of the schema `runtap.mtp-record/1`.
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
@@ -39,7 +39,7 @@ struct Document {
     frames: u64,
     bytes: u64,
     exit_code: u8,
-    /// Of what we have heard as the server.
+    /// The test results, if runtap was the server.
     tests: Option<Tests>,
     partial: bool,
 }
@@ -65,7 +65,7 @@ pub(super) fn run(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     }
 }
 
-/// The words of the script: everything by its absolute path, since servers start it anywhere.
+/// Writes the script. Its paths are absolute because servers start it from any directory.
 fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u8> {
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["mtp", "record", "-o"].map(OsString::from));
@@ -74,7 +74,7 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
         words.extend([OsString::from("--dotnet"), std::path::absolute(dotnet)?.into()]);
     }
     words.push("--".into());
-    let application = located(&options.application)?;
+    let application = resolve_application(&options.application)?;
     if application.first().is_some_and(|first| is_started_by(module, first)) {
         let message =
             format!("{} is the application itself: the script would start itself", module.display());
@@ -85,11 +85,11 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
     }
     words.extend(application);
     write_script(module, &words)?;
-    output.note(format_args!("{} records {}", module.display(), words_of(&options.application).join(" ")));
+    output.note(format_args!("{} records {}", module.display(), to_strings(&options.application).join(" ")));
     Ok(exit::OK)
 }
 
-/// Whether this file is what is started by a word: a path, or a name that is looked up.
+/// Returns whether a word starts this file, either as a path or as a name found in PATH.
 fn is_started_by(file: &Path, word: &OsStr) -> bool {
     let Ok(file) = file.canonicalize() else { return false };
     let word = Path::new(word);
@@ -99,8 +99,8 @@ fn is_started_by(file: &Path, word: &OsStr) -> bool {
     paths.any(|path| path.canonicalize().is_ok_and(|path| path == file))
 }
 
-/// The application's words, the first one absolute where it is a file and not a name to be looked up.
-fn located(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
+/// Returns the application's command line, with an absolute path if its first word is a file and not a name to look up.
+fn resolve_application(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
     let mut words = words.to_vec();
     if let Some(first) = words.first_mut()
         && (first.as_encoded_bytes().contains(&b'/') || is_managed(first))
@@ -118,27 +118,27 @@ fn is_managed(word: &OsStr) -> bool {
     Module::new(word).kind() == ModuleKind::Managed
 }
 
-fn words_of(words: &[OsString]) -> Vec<String> {
+fn to_strings(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// `%p` is this process's id: a module is started several times.
-fn numbered(path: &Path) -> PathBuf {
+/// Replaces `%p` by the id of this process, because a module may be started several times.
+fn with_process_id(path: &Path) -> PathBuf {
     words::replaced(path.as_os_str(), "%p", &std::process::id().to_string()).into()
 }
 
 async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let mut words = located(&options.application)?;
+    let mut words = resolve_application(&options.application)?;
     if words.first().is_some_and(|first| is_managed(first)) {
         let dotnet = dotnet::host(options.dotnet.as_deref(), exit::USAGE)?;
         words.splice(0..0, [dotnet.into_os_string(), "exec".into()]);
     }
     let application = Application { words, stdout_on_stderr: output.json() };
-    // Before anything is made: a mistake in the arguments leaves nothing behind.
+    // Before any file is created, so that an invalid argument leaves nothing behind.
     let server = application.server().map_err(|error| usage(error.to_string()))?;
-    let (file, path) = create(&numbered(&options.output)).map_err(|error| match error {
-        // Whether it is a mistake of the caller's is known as it is.
+    let (file, path) = create(&with_process_id(&options.output)).map_err(|error| match error {
+        // The error already tells whether the user made a mistake.
         TranscriptError::Output(error) => anyhow::Error::from(error),
         error => error.into(),
     })?;
@@ -147,8 +147,8 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
         .map_err(|error| expected(exit::FAILED, format!("can't write {}: {error}", path.display()), None))?;
     let journal = Arc::new(journal);
     let signals = Signals::default();
-    let (own, started) = (Arc::clone(&journal), signals.clone());
-    let work = in_a_thread(move || run_application(&application, &own, &started));
+    let (own, forwarded) = (Arc::clone(&journal), signals.clone());
+    let work = in_a_thread(move || run_application(&application, &own, &forwarded));
     let mut requests = stop_requests(&stops);
     tokio::pin!(work);
     let done = loop {
@@ -156,7 +156,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
             done = &mut work => break done?,
             Ok(()) = requests.changed() => {
                 let signal = requests.borrow_and_update().signal;
-                // What is typed on a terminal reaches the application too: a second one would kill it.
+                // A terminal sends Ctrl-C to the application too; a second signal would kill the application.
                 let typed = signal == Some(INTERRUPT) && is_in_foreground();
                 if let Some(signal) = signal.filter(|_| !typed) {
                     signals.send(signal);
@@ -165,11 +165,11 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
         }
     };
     let outcome = done.map_err(|error| expected(exit::OURS, error.to_string(), None))?;
-    conclude(&path, &journal, &outcome, &server, output)
+    report_outcome(&path, &journal, &outcome, &server, output)
 }
 
 fn header(options: &MtpRecord, server: &Server) -> Header {
-    let mut header = Header { cmd: Some(words_of(&options.application)), ..Header::default() };
+    let mut header = Header { cmd: Some(to_strings(&options.application)), ..Header::default() };
     let mut add = |key: &str, value: serde_json::Value| {
         header.more.insert(key.to_owned(), value);
     };
@@ -186,7 +186,7 @@ fn header(options: &MtpRecord, server: &Server) -> Header {
     header
 }
 
-fn conclude(
+fn report_outcome(
     path: &Path,
     journal: &Journal,
     outcome: &Outcome,
@@ -214,9 +214,11 @@ fn conclude(
         let frames = Things(totals.frames, "message");
         let line = format!("{}: {connections}, {frames}, {}", path.display(), Bytes(totals.bytes));
         match (server, tally) {
-            // Between a server and its application nobody wants to hear us: what we print is taken for the application's.
+            // A server would take this line for output of the application.
             (Server::At(_), _) | (_, None) => output.detail(line),
-            (Server::Ourselves(_), Some(tally)) => output.note(format_args!("{line}; {}", heard(tally))),
+            (Server::Ourselves(_), Some(tally)) => {
+                output.note(format_args!("{line}; {}", describe_tally(tally)))
+            }
         }
     }
     Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })
@@ -237,8 +239,8 @@ fn tests(tally: &Tally) -> Tests {
     }
 }
 
-/// The outcomes that there are, and what was wrong.
-fn heard(tally: &Tally) -> String {
+/// Formats the non-zero counts of outcomes, and the broken rules.
+fn describe_tally(tally: &Tally) -> String {
     let counts = [
         (tally.discovered, "listed"),
         (tally.passed, "passed"),

@@ -1,4 +1,4 @@
-//! `runtap mtp replay FILE`: the application's part of a recording, or a script that plays it.
+//! `runtap mtp replay FILE`: replays the application's side of a recording, or writes a script that does so.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use runtap_mtp::transcript::{Application, Played, Replay, Server, socket_path};
 use serde::Serialize;
 
-use super::{each, warned, write_script};
+use super::{each, warn_if_partial, write_script};
 use crate::cli::MtpReplay;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Things;
 
-/// With this variable a server gives the `ExecutionId` that all processes of an application have.
+/// The variable in which a server passes the `ExecutionId` shared by all processes of an application.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
 
-/// `runtap.mtp-replay/1`
+/// A document of the schema `runtap.mtp-replay/1`.
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
@@ -33,8 +33,8 @@ pub(super) fn run(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
 }
 
 fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u8> {
-    // One that can't be read is found now, and not in the middle of a run.
-    warned(&options.file, each(&options.file, options.max_size.of(), |_| Ok(()))?.as_ref(), output);
+    // Detect an unreadable recording now instead of in the middle of a run.
+    warn_if_partial(&options.file, each(&options.file, options.max_size.of(), |_| Ok(()))?.as_ref(), output);
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["mtp", "replay"].map(OsString::from));
     if options.fast {
@@ -61,15 +61,15 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
         let taken = replay.take(located);
         taken.map_err(|error| expected(exit::USAGE, format!("{}: {error}", options.file.display()), None))
     })?;
-    let missing = warned(&options.file, partial.as_ref(), output);
+    let missing = warn_if_partial(&options.file, partial.as_ref(), output);
     let words: Vec<_> = options.arguments.iter().map(|word| word.to_string_lossy()).collect();
-    let asked = Replay::asked(words.iter().map(|word| &**word));
-    if options.pipe.is_none() && asked != replay.mode() {
+    let requested = Replay::asked(words.iter().map(|word| &**word));
+    if options.pipe.is_none() && requested != replay.mode() {
         let message = format!(
             "{} is the recording of an application that was to {}, and it is asked to {}",
             options.file.display(),
             purpose(replay.mode()),
-            purpose(asked)
+            purpose(requested)
         );
         return Err(expected(exit::USAGE, message, None));
     }
@@ -104,7 +104,7 @@ fn server(options: &MtpReplay) -> anyhow::Result<PathBuf> {
     if let Some(pipe) = &options.pipe {
         return Ok(socket_path(pipe.as_os_str()));
     }
-    // As an application's arguments: the first word is its own name.
+    // The first word is the name of the program, as in an application's arguments.
     let words = std::iter::once(OsString::from("replay")).chain(options.arguments.iter().cloned());
     let application = Application { words: words.collect(), stdout_on_stderr: false };
     match application.server() {

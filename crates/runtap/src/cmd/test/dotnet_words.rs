@@ -1,6 +1,6 @@
-//! Options of `dotnet test` that `runtap test` has no use for: what builds, or was built, is not its business. Those without a
-//! meaning here are taken with a note, so that a command line of a script goes on working; those with one are refused with
-//! what does the same.
+//! Options of `dotnet test` that `runtap test` does not support, such as those about building. Options that would have no
+//! effect are accepted with a note, so that existing command lines keep working; others are rejected with the equivalent
+//! option.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,127 +8,147 @@ use std::path::Path;
 use super::usage;
 use crate::output::Output;
 
-/// The option by which they get through the parser; nobody writes it.
+/// The internal option that carries these options through the parser.
 pub(crate) const UNUSED: &str = "--option-of-dotnet-test";
 
-/// What is made of an option.
+/// The treatment of an option.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
-    /// It is left out; why that changes nothing.
-    Note(&'static str),
-    /// It is refused; what to write instead.
-    Refusal(&'static str),
+enum Treatment {
+    /// Ignored, with the reason why ignoring the option changes nothing.
+    Ignore(&'static str),
+    /// Rejected, with the replacement.
+    Reject(&'static str),
 }
 
-/// An option: its names, whether a value follows, and what is made of it.
-struct Known(&'static [&'static str], bool, Fate);
+/// An option: its names, whether a value follows, and its treatment.
+struct DotnetOption(&'static [&'static str], bool, Treatment);
 
-const NOTHING_IS_BUILT: Fate = Fate::Note("nothing is built here");
-const NO_PROFILE: Fate = Fate::Note("no launch profile is used here");
-const WHAT_WAS_BUILT: Fate = Fate::Refusal(
+const NOTHING_IS_BUILT: Treatment = Treatment::Ignore("nothing is built here");
+const NO_PROFILE: Treatment = Treatment::Ignore("no launch profile is used here");
+const WHAT_WAS_BUILT: Treatment = Treatment::Reject(
     "name what was built, by a file or a pattern: runtap test 'bin/Release/net10.0/**/*.Tests.dll'",
 );
 
-const FOR_APPLICATIONS: Fate = Fate::Refusal(
+const FOR_APPLICATIONS: Treatment = Treatment::Reject(
     "it is the application's own option: put it after '--', as in runtap test PATH -- --coverage",
 );
 
-const KNOWN: &[Known] = &[
-    Known(&["--no-build", "--no-restore", "--no-dependencies", "--no-incremental"], false, NOTHING_IS_BUILT),
-    Known(&["--nologo", "--disable-build-servers", "--interactive", "--force"], false, NOTHING_IS_BUILT),
-    Known(&["-bl", "-binaryLogger", "--binaryLogger"], false, NOTHING_IS_BUILT),
-    Known(&["-p", "--property"], true, NOTHING_IS_BUILT),
-    Known(
+const DOTNET_OPTIONS: &[DotnetOption] = &[
+    DotnetOption(
+        &["--no-build", "--no-restore", "--no-dependencies", "--no-incremental"],
+        false,
+        NOTHING_IS_BUILT,
+    ),
+    DotnetOption(
+        &["--nologo", "--disable-build-servers", "--interactive", "--force"],
+        false,
+        NOTHING_IS_BUILT,
+    ),
+    DotnetOption(&["-bl", "-binaryLogger", "--binaryLogger"], false, NOTHING_IS_BUILT),
+    DotnetOption(&["-p", "--property"], true, NOTHING_IS_BUILT),
+    DotnetOption(
         &["--verbosity", "-verbosity"],
         true,
-        Fate::Note("nothing is built here; --output detailed says more of tests"),
+        Treatment::Ignore("nothing is built here; --output detailed says more of tests"),
     ),
-    Known(&["--no-launch-profile", "--no-launch-profile-arguments"], false, NO_PROFILE),
-    Known(&["--launch-profile", "-lp"], true, NO_PROFILE),
-    Known(
+    DotnetOption(&["--no-launch-profile", "--no-launch-profile-arguments"], false, NO_PROFILE),
+    DotnetOption(&["--launch-profile", "-lp"], true, NO_PROFILE),
+    DotnetOption(
         &["--no-artifact-post-processing"],
         false,
-        Fate::Note("files of applications are left as they are"),
+        Treatment::Ignore("files of applications are left as they are"),
     ),
-    Known(
+    DotnetOption(
         &["--results-directory-layout"],
         true,
-        Fate::Note(
+        Treatment::Ignore(
             "applications put their files into --results-directory as they like; \
              --collect-artifacts copies them into a directory for each",
         ),
     ),
-    Known(&["-c", "--configuration", "-f", "--framework", "-a", "--arch"], true, WHAT_WAS_BUILT),
-    Known(&["-r", "--runtime", "--os", "--artifacts-path"], true, WHAT_WAS_BUILT),
-    Known(&["--use-current-runtime", "--ucr"], false, WHAT_WAS_BUILT),
-    Known(&["--project", "--solution"], true, WHAT_WAS_BUILT),
-    // Those of `dotnet test` with VSTest, which people have in their scripts too.
-    Known(&["-l", "--logger"], true, Fate::Refusal("--report trx=FILE, or junit, html, ctrf, jsonl, github")),
-    Known(
+    DotnetOption(&["-c", "--configuration", "-f", "--framework", "-a", "--arch"], true, WHAT_WAS_BUILT),
+    DotnetOption(&["-r", "--runtime", "--os", "--artifacts-path"], true, WHAT_WAS_BUILT),
+    DotnetOption(&["--use-current-runtime", "--ucr"], false, WHAT_WAS_BUILT),
+    DotnetOption(&["--project", "--solution"], true, WHAT_WAS_BUILT),
+    // Options of `dotnet test` with VSTest, which are common in scripts too.
+    DotnetOption(
+        &["-l", "--logger"],
+        true,
+        Treatment::Reject("--report trx=FILE, or junit, html, ctrf, jsonl, github"),
+    ),
+    DotnetOption(
         &["--collect"],
         true,
-        Fate::Refusal("the application's own option, after '--': runtap test PATH -- --coverage"),
+        Treatment::Reject("the application's own option, after '--': runtap test PATH -- --coverage"),
     ),
-    Known(
+    DotnetOption(
         &["-s", "--settings"],
         true,
-        Fate::Refusal("the application's own option, after '--': runtap test PATH -- --settings FILE"),
+        Treatment::Reject("the application's own option, after '--': runtap test PATH -- --settings FILE"),
     ),
-    Known(
+    DotnetOption(
         &["--blame", "--blame-crash", "--blame-hang"],
         false,
-        Fate::Refusal(
+        Treatment::Reject(
             "nothing is needed for that: the tests that ran when an application died are named. \
              --timeout-per-test TIME ends those that hang",
         ),
     ),
-    Known(&["--blame-hang-timeout"], true, Fate::Refusal("--timeout-per-test TIME")),
-    Known(&["-d", "--diag"], true, Fate::Refusal("--diagnostic-output-directory DIR")),
-    // Of extensions that applications are built with: here the runner does it for all of them.
-    Known(&["--report-trx"], false, Fate::Refusal("--report trx, for one file of all applications")),
-    Known(&["--report-trx-filename"], true, Fate::Refusal("--report trx=FILE")),
-    Known(
+    DotnetOption(&["--blame-hang-timeout"], true, Treatment::Reject("--timeout-per-test TIME")),
+    DotnetOption(&["-d", "--diag"], true, Treatment::Reject("--diagnostic-output-directory DIR")),
+    // Options of extensions that applications may include; this runner has these functions for all applications.
+    DotnetOption(
+        &["--report-trx"],
+        false,
+        Treatment::Reject("--report trx, for one file of all applications"),
+    ),
+    DotnetOption(&["--report-trx-filename"], true, Treatment::Reject("--report trx=FILE")),
+    DotnetOption(
         &["--report-junit", "--report-ctrf", "--report-html"],
         false,
-        Fate::Refusal("--report junit, ctrf or html"),
+        Treatment::Reject("--report junit, ctrf or html"),
     ),
-    Known(
+    DotnetOption(
         &["--report-junit-filename", "--report-ctrf-filename", "--report-html-filename"],
         true,
-        Fate::Refusal("--report junit=FILE, ctrf=FILE or html=FILE"),
+        Treatment::Reject("--report junit=FILE, ctrf=FILE or html=FILE"),
     ),
-    Known(&["--retry-failed-tests"], true, Fate::Refusal("--retries N, which needs no extension")),
-    Known(
+    DotnetOption(&["--retry-failed-tests"], true, Treatment::Reject("--retries N, which needs no extension")),
+    DotnetOption(
         &["--retry-failed-tests-max-percentage", "--retry-failed-tests-max-tests"],
         true,
-        Fate::Refusal("--retries N with --max-fail N, which stops a run of too many failures"),
+        Treatment::Reject("--retries N with --max-fail N, which stops a run of too many failures"),
     ),
-    Known(&["--hangdump", "--crashdump", "--coverage"], false, FOR_APPLICATIONS),
-    Known(&["--hangdump-timeout"], true, Fate::Refusal("--timeout-per-test TIME")),
-    Known(&["--test-adapter-path"], true, Fate::Refusal("an application brings its adapters itself")),
+    DotnetOption(&["--hangdump", "--crashdump", "--coverage"], false, FOR_APPLICATIONS),
+    DotnetOption(&["--hangdump-timeout"], true, Treatment::Reject("--timeout-per-test TIME")),
+    DotnetOption(
+        &["--test-adapter-path"],
+        true,
+        Treatment::Reject("an application brings its adapters itself"),
+    ),
 ];
 
-/// What `MSBuild` calls its degrees of verbosity.
-const DEGREES: [&str; 10] =
+/// The verbosity levels of `MSBuild`.
+const VERBOSITY_LEVELS: [&str; 10] =
     ["q", "quiet", "m", "minimal", "n", "normal", "d", "detailed", "diag", "diagnostic"];
 
-/// Replaces them, in the words of a whole command line, by what the parser knows.
-pub(crate) fn familiar(words: &mut Vec<OsString>) {
+/// Replaces these options in a complete command line by options that the parser knows.
+pub(crate) fn normalize_args(words: &mut Vec<OsString>) {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let behind = words.split_off(end);
     let mut given = std::mem::take(words).into_iter().peekable();
     words.extend(given.by_ref().take(2));
     while let Some(word) = given.next() {
         let text = word.to_str().unwrap_or_default();
-        // `-p:X`, `--property=X`
+        // Values may be attached: `-p:X`, `--property=X`.
         let (name, value) = match text.split_once([':', '=']) {
             Some((name, value)) if name.starts_with('-') => (name, Some(value)),
             _ => (text, None),
         };
-        let known = KNOWN.iter().find(|Known(names, ..)| names.contains(&name));
-        let is_degree = |word: &str| DEGREES.contains(&word) && !Path::new(word).exists();
+        let known = DOTNET_OPTIONS.iter().find(|DotnetOption(names, ..)| names.contains(&name));
+        let is_verbosity = |word: &str| VERBOSITY_LEVELS.contains(&word) && !Path::new(word).exists();
         match known {
-            Some(Known(_, has_value, _)) => {
+            Some(DotnetOption(_, has_value, _)) => {
                 words.push(format!("{UNUSED}={name}").into());
                 if *has_value && value.is_none() {
                     given.next_if(|next| !next.to_string_lossy().starts_with('-'));
@@ -136,7 +156,7 @@ pub(crate) fn familiar(words: &mut Vec<OsString>) {
             }
             None if text == "-?" => words.push("--help".into()),
             None if name == "-v" && value.is_some() => words.push(format!("{UNUSED}=--verbosity").into()),
-            None if text == "-v" && given.next_if(|it| it.to_str().is_some_and(is_degree)).is_some() => {
+            None if text == "-v" && given.next_if(|it| it.to_str().is_some_and(is_verbosity)).is_some() => {
                 words.push(format!("{UNUSED}=--verbosity").into());
             }
             None if name == "--show-test-results" => {
@@ -154,7 +174,7 @@ pub(crate) fn familiar(words: &mut Vec<OsString>) {
     words.extend(behind);
 }
 
-/// How much is shown, by the states of `--show-test-results`.
+/// Returns the output level for the states of `--show-test-results`.
 fn detail(states: &str) -> &'static str {
     let states: Vec<_> = states.split([',', ';']).map(|state| state.trim().to_ascii_lowercase()).collect();
     let wants = |wanted: &str| states.iter().any(|state| state == wanted);
@@ -165,19 +185,19 @@ fn detail(states: &str) -> &'static str {
     }
 }
 
-/// Says what becomes of them.
-pub(super) fn tell(given: &[String], output: Output) -> anyhow::Result<()> {
-    let mut said = Vec::new();
+/// Prints a note for each ignored option, and fails at a rejected one.
+pub(super) fn report_unused(given: &[String], output: Output) -> anyhow::Result<()> {
+    let mut reported = Vec::new();
     for name in given {
-        let fate = KNOWN.iter().find(|Known(names, ..)| names.contains(&name.as_str()));
-        match fate {
-            Some(Known(_, _, Fate::Refusal(instead))) => {
+        let treatment = DOTNET_OPTIONS.iter().find(|DotnetOption(names, ..)| names.contains(&name.as_str()));
+        match treatment {
+            Some(DotnetOption(_, _, Treatment::Reject(instead))) => {
                 let message = format!("'{name}' of dotnet test is no option of runtap test");
                 return Err(usage(message, (*instead).to_owned()));
             }
-            Some(Known(_, _, Fate::Note(why))) if !said.contains(&name) => {
+            Some(DotnetOption(_, _, Treatment::Ignore(why))) if !reported.contains(&name) => {
                 output.note(format_args!("{name} is not used: {why}"));
-                said.push(name);
+                reported.push(name);
             }
             _ => {}
         }
@@ -189,15 +209,15 @@ pub(super) fn tell(given: &[String], output: Output) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn after(line: &str) -> String {
+    fn normalized(line: &str) -> String {
         let mut words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        familiar(&mut words);
+        normalize_args(&mut words);
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ").replace(UNUSED, "U")
     }
 
     #[test]
-    fn what_builds_is_taken_out_with_its_value() {
+    fn build_options_are_removed_with_their_values() {
         for (given, expected) in [
             ("runtap test --no-build a.dll", "runtap test U=--no-build a.dll"),
             ("runtap test -c Release a.dll", "runtap test U=-c a.dll"),
@@ -216,7 +236,7 @@ mod tests {
             ("runtap test --retry-failed-tests 2 a", "runtap test U=--retry-failed-tests a"),
             ("runtap test --nologo --project A.csproj", "runtap test U=--nologo U=--project"),
         ] {
-            assert_eq!(after(given), expected);
+            assert_eq!(normalized(given), expected);
         }
     }
 }

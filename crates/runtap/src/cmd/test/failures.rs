@@ -1,22 +1,22 @@
-//! The failures of a run that are said once more at its end, each in a few lines: what failed, why, and where in the tests' own
-//! code. Those that a later attempt has replaced are none.
+//! The failures repeated at the end of a run, in a few lines each: the test, the reason, and its location in the tests' own
+//! code. Failures that a later attempt has replaced are left out.
 
 use std::collections::{BTreeMap, HashMap};
 
 use runtap_mtp::{ModuleId, State, TestResult};
 use runtap_test_report::{Attempt, TestResult as Reported};
 
-use super::lines::{NAME, cleaned, named};
+use super::lines::{MAX_NAME, cleaned, full_name};
 use super::words::time;
 
-/// Of more failures, only the names: nobody reads that far, and each takes memory.
-const EXPLAINED: usize = 200;
-/// Lines of a message, and frames of a stack.
-const MESSAGE: usize = 3;
-const FRAMES: usize = 2;
+/// The number of failures that are explained; of further ones only the names are shown, which saves memory.
+const MAX_EXPLAINED: usize = 200;
+/// The maximum number of lines of a message, and of frames of a stack.
+const MAX_MESSAGE_LINES: usize = 3;
+const MAX_FRAMES: usize = 2;
 
-/// What the frames of test frameworks and of the runtime begin with: a failure is never about them.
-const FOREIGN: [&str; 13] = [
+/// The beginnings of frames of test frameworks and the runtime, which are not useful for locating a failure.
+const FRAMEWORK_PREFIXES: [&str; 13] = [
     "System.",
     "Microsoft.",
     "Xunit.",
@@ -32,28 +32,28 @@ const FOREIGN: [&str; 13] = [
     "lambda_method",
 ];
 
-/// A test that has failed.
+/// A failed test.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) module: ModuleId,
     pub(super) name: String,
-    /// The state and how long it took.
+    /// The state and the duration.
     pub(super) word: String,
-    /// The message and where it comes from, indented; a line feed after each line.
-    pub(super) why: String,
+    /// The message and the location, indented; each line ends with a line feed.
+    pub(super) explanation: String,
 }
 
-/// All of them, in the order in which they came.
+/// All failures, in the order in which they were reported.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     all: BTreeMap<u64, Failure>,
     next: u64,
-    /// Where the failure of a row is: several tests may have one name, and one test several rows.
+    /// The number of the failure of each row. Several tests may have the same name, and one test may have several rows.
     by_row: HashMap<(ModuleId, usize), u64>,
 }
 
 impl Failures {
-    /// Takes in a result, whatever it is.
+    /// Adds a result of any state: replaces the row's failure.
     pub(super) fn take(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) {
         if result.outdated {
             return;
@@ -65,16 +65,20 @@ impl Failures {
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         let failure = Failure {
             module,
-            name: named(reported),
+            name: full_name(reported),
             word: word(result.state, result.quarantined) + &took,
-            why: if self.all.len() < EXPLAINED { why(&reported.last) } else { String::new() },
+            explanation: if self.all.len() < MAX_EXPLAINED {
+                explanation(&reported.last)
+            } else {
+                String::new()
+            },
         };
         self.by_row.insert((module, result.row), self.next);
         self.all.insert(self.next, failure);
         self.next += 1;
     }
 
-    /// The row is no failure any more. Returns what it was.
+    /// Removes the failure of a row, and returns it.
     pub(super) fn forget(&mut self, module: ModuleId, row: usize) -> Option<Failure> {
         let number = self.by_row.remove(&(module, row))?;
         self.all.remove(&number)
@@ -89,19 +93,19 @@ impl Failures {
     }
 }
 
-/// The state of a failure.
+/// Returns the text for a failure's state.
 pub(super) fn word(state: State, quarantined: bool) -> String {
     if quarantined { format!("{} in quarantine", state.word()) } else { state.word().to_owned() }
 }
 
-/// The beginning of the message, and the first frames of the tests' own code.
-fn why(attempt: &Attempt) -> String {
+/// Returns the first lines of the message and the first frames of the tests' own code.
+fn explanation(attempt: &Attempt) -> String {
     let mut text = String::new();
-    let mut line = |line: &str| text.extend(["    ", &cleaned(line.trim(), NAME), "\n"]);
-    // Where nothing is said, the state is all there is, and that was said.
+    let mut line = |line: &str| text.extend(["    ", &cleaned(line.trim(), MAX_NAME), "\n"]);
+    // A message that only repeats the state adds nothing.
     let message = attempt.message().filter(|message| *message != attempt.state.words()).unwrap_or_default();
     let mut said = message.lines().filter(|line| !line.trim().is_empty());
-    said.by_ref().take(MESSAGE).for_each(&mut line);
+    said.by_ref().take(MAX_MESSAGE_LINES).for_each(&mut line);
     if said.next().is_some() {
         line("…");
     }
@@ -110,14 +114,14 @@ fn why(attempt: &Attempt) -> String {
     text
 }
 
-/// The first frames that are no framework's; if all are, the first one.
+/// Returns the first frames that belong to no framework; if there are none, the first frame.
 fn own_frames(stack: &str) -> Vec<&str> {
     let frames = || stack.lines().map(str::trim).filter(|line| line.starts_with("at "));
     let is_own = |frame: &&str| {
         let method = frame.trim_start_matches("at ");
-        !FOREIGN.iter().any(|foreign| method.starts_with(foreign))
+        !FRAMEWORK_PREFIXES.iter().any(|foreign| method.starts_with(foreign))
     };
-    let own: Vec<_> = frames().filter(is_own).take(FRAMES).collect();
+    let own: Vec<_> = frames().filter(is_own).take(MAX_FRAMES).collect();
     if own.is_empty() { frames().take(1).collect() } else { own }
 }
 
@@ -135,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_one_name_are_told_apart() {
+    fn tests_with_the_same_name_are_distinguished() {
         let mut failures = Failures::default();
         let works = Reported { name: "Works".into(), ..Reported::default() };
         for row in [0, 1] {
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_one_test_come_and_go_by_themselves() {
+    fn rows_of_one_test_are_independent() {
         let mut failures = Failures::default();
         let case = |name: &str| Reported { name: name.into(), ..Reported::default() };
         for (row, name) in ["case 1", "case 2"].into_iter().enumerate() {
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_about_the_tests_own_code() {
+    fn the_explanation_shows_frames_of_the_tests_own_code() {
         let stack = "   at Xunit.Assert.Equal[T](T a, T b)\n   at Shop.Cart.Add() in /src/Cart.cs:line 7\n   at \
                      System.Lazy.Value()\n   at Shop.Tests.Adds() in /src/Tests.cs:line 3\n   at Shop.Main()";
         let exception = Exception {
@@ -177,7 +181,7 @@ mod tests {
         let attempt = Attempt { exceptions: vec![exception], ..Attempt::default() };
         let attempt = Attempt { state: runtap_test_report::State::Failed, ..attempt };
         assert_eq!(
-            why(&attempt),
+            explanation(&attempt),
             "    one\n    two\n    three\n    …\n    at Shop.Cart.Add() in /src/Cart.cs:line 7\n    at Shop.Tests.Adds() in /src/Tests.cs:line 3\n"
         );
         assert_eq!(own_frames("at System.A()\nat System.B()"), ["at System.A()"]);

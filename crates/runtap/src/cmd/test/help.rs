@@ -1,4 +1,4 @@
-//! `runtap test PATH --help`: the verb's options, and those that the applications have themselves.
+//! `runtap test PATH --help`: the subcommand's options and the options of the applications.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -15,8 +15,8 @@ use crate::output::Output;
 const HEADING: Style = Style::new().bold().underline();
 const NAME: Style = Style::new().bold();
 
-/// The verb's own help.
-pub(super) fn own(output: Output) -> anyhow::Result<()> {
+/// Prints the help of the subcommand.
+pub(super) fn print_own(output: Output) -> anyhow::Result<()> {
     let mut all = Cli::command();
     all.build();
     match all.find_subcommand_mut("test") {
@@ -25,15 +25,19 @@ pub(super) fn own(output: Output) -> anyhow::Result<()> {
     }
 }
 
-/// Asks the applications for their options. Returns the exit code.
+/// Requests and prints the options of the applications. Returns the exit code.
 pub(super) fn of_applications(spec: &RunSpec, stop: &Stop, output: Output) -> anyhow::Result<u8> {
-    let asking = RunSpec { mode: Mode::Help, ..spec.clone() };
-    let mut merged =
-        Merged { modules: &spec.modules, options: BTreeMap::new(), broken: Vec::new(), said: Vec::new() };
-    let outcome = run(&asking, stop, |event| match event {
+    let help_spec = RunSpec { mode: Mode::Help, ..spec.clone() };
+    let mut merged = MergedOptions {
+        modules: &spec.modules,
+        options: BTreeMap::new(),
+        broken: Vec::new(),
+        messages: Vec::new(),
+    };
+    let outcome = run(&help_spec, stop, |event| match event {
         RunEvent::Option { module, option } => merged.add(module, option),
         RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
-            merged.said.push((module, text));
+            merged.messages.push((module, text));
         }
         RunEvent::LaunchEnded { module, end, .. } => {
             merged.broken.extend(end.failures.first().map(|failure| (module, describe(failure))));
@@ -44,19 +48,19 @@ pub(super) fn of_applications(spec: &RunSpec, stop: &Stop, output: Output) -> an
     Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
 }
 
-/// The options of all applications, each once.
-struct Merged<'a> {
+/// The options of all applications, without duplicates.
+struct MergedOptions<'a> {
     modules: &'a [Module],
-    /// By whether an extension brings it, and by name: what it does, and which applications have it.
+    /// Keyed by whether an extension provides the option, and by name. The values are the description and the applications.
     options: BTreeMap<(bool, String), (String, Vec<ModuleId>)>,
     broken: Vec<(ModuleId, String)>,
-    /// What else is to be known of them.
-    said: Vec<(ModuleId, String)>,
+    /// Warnings and errors that applications reported.
+    messages: Vec<(ModuleId, String)>,
 }
 
-impl Merged<'_> {
+impl MergedOptions<'_> {
     fn add(&mut self, module: ModuleId, option: AppOption) {
-        // Ours has their place.
+        // The `--help` of runtap replaces these options.
         if option.hidden || ["help", "?"].contains(&option.name.as_str()) {
             return;
         }
@@ -67,11 +71,11 @@ impl Merged<'_> {
         }
     }
 
-    /// Whether nothing was heard of it, and not why.
+    /// Returns whether an application has reported no options and no reason.
     fn is_silent(&self, module: ModuleId) -> bool {
-        let told = self.options.values().any(|(_, modules)| modules.contains(&module));
+        let has_options = self.options.values().any(|(_, modules)| modules.contains(&module));
         let explained = |of: &[(ModuleId, String)]| of.iter().any(|(of, _)| *of == module);
-        !told && !explained(&self.broken) && !explained(&self.said)
+        !has_options && !explained(&self.broken) && !explained(&self.messages)
     }
 
     fn name(&self, module: ModuleId) -> String {
@@ -79,7 +83,7 @@ impl Merged<'_> {
     }
 }
 
-impl Display for Merged<'_> {
+impl Display for MergedOptions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let answered = self.modules.len() - self.broken.len();
         for (of_extensions, heading) in [
@@ -102,7 +106,7 @@ impl Display for Merged<'_> {
                 }
             }
         }
-        for (module, why) in self.said.iter().chain(&self.broken) {
+        for (module, why) in self.messages.iter().chain(&self.broken) {
             writeln!(f, "\n{}: {}", Clean(&self.name(*module)), Clean(why))?;
         }
         for module in (0..self.modules.len()).map(ModuleId).filter(|module| self.is_silent(*module)) {

@@ -1,4 +1,4 @@
-//! A run as lines for people: failures at once, a line for each module, failures again and a summary at the end.
+//! The text output of a run: failures at once, a line for each module, and a summary with all failures at the end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -18,38 +18,38 @@ use super::words::{BAD, GOOD, MIDDLE, time};
 use crate::cli::Detail;
 use crate::units::Things;
 
-/// Characters of a name, and of a line of output, of which more is not shown.
-pub(super) const NAME: usize = 300;
-pub(super) const LINE: usize = 1000;
+/// The maximum number of characters shown of a name, and of a line of output.
+pub(super) const MAX_NAME: usize = 300;
+pub(super) const MAX_LINE: usize = 1000;
 
-/// Writes them.
+/// Writes the text output.
 pub(super) struct Lines<W> {
     out: Screen<W>,
     detail: Detail,
-    modules: Vec<Shown>,
+    modules: Vec<ModuleLines>,
     failures: Failures,
     broken: Vec<(ModuleId, String)>,
-    /// Tests that have passed after a failure, by their rows.
+    /// Tests that have passed after a failure, keyed by their rows.
     flaky: BTreeMap<(ModuleId, usize), String>,
     artifacts: Vec<(Option<String>, String)>,
-    /// An application reported an error beside its results.
+    /// Whether an application reported an error apart from its results.
     has_errors: bool,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ModuleLines {
     path: String,
     suffix: String,
     attempts: HashMap<u64, u32>,
-    /// A process of it was told to end.
+    /// Whether one of its processes was asked to stop.
     stopped: bool,
 }
 
 impl<W: Write + Send + 'static> Lines<W> {
     pub(super) fn new(out: Screen<W>, detail: Detail, modules: &[Module]) -> Self {
         let here = std::env::current_dir().ok();
-        let shown = |module: &Module| Shown {
-            path: cleaned(&short(module.path(), here.as_deref()).to_string_lossy(), usize::MAX),
+        let shown = |module: &Module| ModuleLines {
+            path: cleaned(&relative_to(module.path(), here.as_deref()).to_string_lossy(), usize::MAX),
             suffix: String::new(),
             attempts: HashMap::new(),
             stopped: false,
@@ -70,7 +70,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         }
     }
 
-    /// Says what has happened; `reported` is the result in the report's words.
+    /// Prints an event; `reported` is the result as it appears in reports.
     pub(super) fn event(&mut self, event: &RunEvent, reported: Option<&Reported>) -> io::Result<()> {
         self.out.progress(|progress| progress.event(event));
         match event {
@@ -83,7 +83,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 let Some(shown) = self.modules.get_mut(module.0) else { return Ok(()) };
                 let first = shown.suffix.is_empty();
                 let (framework, architecture) = (introduction.target_framework(), &introduction.architecture);
-                shown.suffix = cleaned(&format!(" ({framework}|{})", architecture.to_lowercase()), NAME);
+                shown.suffix = cleaned(&format!(" ({framework}|{})", architecture.to_lowercase()), MAX_NAME);
                 let attempt = shown.attempts.get(&launch.0).copied().unwrap_or(1);
                 if first || attempt > 1 {
                     let again = if attempt > 1 { format!("(try {attempt}) ") } else { String::new() };
@@ -96,7 +96,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 }
             }
             RunEvent::TestSlow { module, name, running, .. } => {
-                let (name, title) = (cleaned(name, NAME), self.title(*module));
+                let (name, title) = (cleaned(name, MAX_NAME), self.title(*module));
                 writeln!(
                     self.out,
                     "{MIDDLE}slow{MIDDLE:#} {name} has been running for {} in {title}",
@@ -104,7 +104,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 )?;
             }
             RunEvent::Artifact { artifact, .. } => {
-                let path = cleaned(&artifact.path.to_string_lossy(), LINE);
+                let path = cleaned(&artifact.path.to_string_lossy(), MAX_LINE);
                 self.artifacts.push((artifact.test_name.clone(), path));
             }
             RunEvent::Message { module, severity, text } => self.message(*module, *severity, text)?,
@@ -118,14 +118,14 @@ impl<W: Write + Send + 'static> Lines<W> {
             }
             RunEvent::ModuleEnded { module, totals, failures, reported, exit_code, duration } => {
                 failures.iter().skip(*reported).try_for_each(|failure| self.failure(*module, failure))?;
-                let described = |failure| (*module, cleaned(&describe(failure), LINE));
+                let described = |failure| (*module, cleaned(&describe(failure), MAX_LINE));
                 self.broken.extend(failures.iter().map(described));
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
             RunEvent::RunEnded { totals, exit_code, missing, duration, stopped } => {
                 self.out.end_progress()?;
                 if let Some(missing) = missing {
-                    writeln!(self.out, "{BAD}error{BAD:#} {}", cleaned(missing, LINE))?;
+                    writeln!(self.out, "{BAD}error{BAD:#} {}", cleaned(missing, MAX_LINE))?;
                 }
                 let verdict = match verdict(*exit_code, *stopped) {
                     "passed" if totals.unsuccessful() > 0 => "failed, and ignored by --ignore-exit-code",
@@ -149,7 +149,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         };
         let text = text.trim_end();
         match text.split_once('\n') {
-            None => writeln!(self.out, "{style}{word}{style:#}{title}: {}", cleaned(text, LINE)),
+            None => writeln!(self.out, "{style}{word}{style:#}{title}: {}", cleaned(text, MAX_LINE)),
             Some(_) => writeln!(self.out, "{style}{word}{style:#}{title}:\n{}", indented(text)),
         }
     }
@@ -168,7 +168,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         if result.state == State::Passed && !result.flaky && self.detail != Detail::Detailed {
             return Ok(());
         }
-        let (name, attempt) = (named(reported), &reported.last);
+        let (name, attempt) = (full_name(reported), &reported.last);
         let again = if result.attempt > 1 { format!(" (try {})", result.attempt) } else { String::new() };
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         match result.state {
@@ -181,7 +181,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             State::Skipped => {
                 writeln!(self.out, "{MIDDLE}skipped{MIDDLE:#}{again} {name}")?;
                 match attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
-                    Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), LINE)),
+                    Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), MAX_LINE)),
                     None => Ok(()),
                 }
             }
@@ -204,7 +204,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             shown.stopped = true;
         }
         end.failures.iter().try_for_each(|failure| self.failure(module, failure))?;
-        // Beside failed tests too: more may have gone wrong than they say.
+        // Also if tests failed, because there may be further errors.
         let has_failed = end.exit.is_some_and(|exit| exit.code() != 0) && !end.stopped;
         if end.failures.is_empty()
             && has_failed
@@ -222,11 +222,11 @@ impl<W: Write + Send + 'static> Lines<W> {
         Ok(())
     }
 
-    /// Of a module as a whole.
+    /// Prints the failure of a module as a whole.
     fn failure(&mut self, module: ModuleId, failure: &ModuleFailure) -> io::Result<()> {
         let all = explain(failure);
         let (what, more) = all.split_once('\n').unwrap_or((&all, ""));
-        writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, LINE))?;
+        writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, MAX_LINE))?;
         if !more.is_empty() {
             writeln!(self.out, "{}", indented(more))?;
         }
@@ -255,14 +255,14 @@ impl<W: Write + Send + 'static> Lines<W> {
         writeln!(self.out, "{style}{word}{style:#} {} {counts} ({})", self.title(module), time(duration))
     }
 
-    /// Each with the first thing that was wrong.
+    /// Prints the failed modules, each with its first failure.
     fn broken_modules(&mut self) -> io::Result<()> {
         if self.broken.is_empty() {
             return Ok(());
         }
         writeln!(self.out, "\nbroken applications:")?;
         let mut broken = std::mem::take(&mut self.broken);
-        // What one process after another says stays in its order.
+        // A stable sort keeps the failures of a module in order.
         broken.sort_by_key(|(module, _)| *module);
         for of_one in broken.chunk_by(|(one, _), (other, _)| one == other) {
             let Some((module, why)) = of_one.first() else { continue };
@@ -287,8 +287,8 @@ impl<W: Write + Send + 'static> Lines<W> {
         if !self.failures.is_empty() {
             writeln!(self.out, "\nfailed:")?;
             for failure in self.failures.iter() {
-                let Failure { module, name, word, why, .. } = failure;
-                let line = format!("  {BAD}{word}{BAD:#} {name}{}\n{why}", from(module, self));
+                let Failure { module, name, word, explanation, .. } = failure;
+                let line = format!("  {BAD}{word}{BAD:#} {name}{}\n{explanation}", from(module, self));
                 self.out.write_all(line.as_bytes())?;
             }
         }
@@ -304,7 +304,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             writeln!(self.out, "\nfiles:")?;
             for (test, path) in &self.artifacts {
                 let of =
-                    test.as_deref().map(|test| format!(" ({})", cleaned(test, NAME))).unwrap_or_default();
+                    test.as_deref().map(|test| format!(" ({})", cleaned(test, MAX_NAME))).unwrap_or_default();
                 writeln!(self.out, "  {path}{of}")?;
             }
         }
@@ -323,12 +323,12 @@ impl<W: Write + Send + 'static> Lines<W> {
     }
 }
 
-/// A path as it is typed: relative to where the user is, if it lies there.
-fn short<'p>(path: &'p Path, here: Option<&Path>) -> &'p Path {
+/// Returns a path relative to the current directory if it is inside.
+fn relative_to<'p>(path: &'p Path, here: Option<&Path>) -> &'p Path {
     here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
 }
 
-/// The verdict about a run, by its exit code and by whether it was stopped before its end.
+/// Returns the verdict about a run from its exit code and whether it was stopped early.
 fn verdict(exit_code: i32, stopped: bool) -> &'static str {
     match exit_code {
         code::OK => "passed",
@@ -341,7 +341,7 @@ fn verdict(exit_code: i32, stopped: bool) -> &'static str {
     }
 }
 
-/// Those that are not 0; passed always.
+/// Formats the counts that are not 0; passed tests are always included.
 fn counts(totals: &Totals) -> String {
     let mut parts = vec![format!("{} passed", totals.passed)];
     let others = [
@@ -360,7 +360,7 @@ fn counts(totals: &Totals) -> String {
     parts.join(", ")
 }
 
-/// What explains a failure, indented.
+/// Formats the details of a failure, indented.
 fn failure(attempt: &Attempt) -> String {
     let mut text = String::new();
     // Some frameworks repeat the exception's message.
@@ -379,17 +379,17 @@ fn failure(attempt: &Attempt) -> String {
     text
 }
 
-/// The name of a test, with its class where that is known and the name does not say it.
-pub(super) fn named(test: &Reported) -> String {
+/// Returns the name of a test, preceded by its class if known and not part of the name.
+pub(super) fn full_name(test: &Reported) -> String {
     match test.class().filter(|class| !test.name.starts_with(class.as_str())) {
-        Some(class) => cleaned(&format!("{class}.{}", test.name), NAME),
-        None => cleaned(&test.name, NAME),
+        Some(class) => cleaned(&format!("{class}.{}", test.name), MAX_NAME),
+        None => cleaned(&test.name, MAX_NAME),
     }
 }
 
-/// Without what a terminal or a build server would obey, and no longer than so many characters of it.
-pub(super) fn cleaned(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Removes text that a terminal or build server would interpret, and shortens the text to `limit` characters.
+pub(super) fn cleaned(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
         None => text::no_command(&Clean(text).to_string()).into_owned(),
         Some((end, _)) => {
             let (head, rest) = text.split_at(end);

@@ -1,21 +1,21 @@
-//! The tests that were found, by module.
+//! The list of tests by module.
 
 use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
 use serde::Serialize;
 
-use super::lines::{LINE, cleaned};
+use super::lines::{MAX_LINE, cleaned};
 use super::module_failure::describe;
 use super::printed;
 use crate::cli::ListFormat;
 use crate::output::Output;
 use crate::units::Things;
 
-/// What was found.
+/// The tests found so far.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct TestList {
     json: bool,
     modules: Vec<ListedModule>,
-    /// What was said about modules, for people.
+    /// Warnings about modules, for text output.
     warnings: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ struct ListedModule {
     framework: Option<String>,
     architecture: Option<String>,
     error: Option<String>,
-    /// What it has printed, if there is an error.
+    /// The output of the module's process, if there is an error.
     #[serde(skip)]
     printed: (String, String),
     tests: Vec<ListedTest>,
@@ -56,7 +56,7 @@ struct Document<'a> {
     modules: &'a [ListedModule],
 }
 
-impl Listed {
+impl TestList {
     pub(super) fn new(format: ListFormat, json: bool, modules: &[Module]) -> Self {
         let listed = |module: &Module| ListedModule {
             path: module.path().to_string_lossy().into_owned(),
@@ -69,16 +69,16 @@ impl Listed {
         }
     }
 
-    pub(super) fn take(&mut self, event: &RunEvent) {
+    pub(super) fn add_event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Introduced { module, introduction, .. } => {
-                if let Some(module) = self.of(*module) {
+                if let Some(module) = self.module_mut(*module) {
                     module.framework = Some(introduction.target_framework());
                     module.architecture = Some(introduction.architecture.to_lowercase());
                 }
             }
             RunEvent::Discovered { module, test } => {
-                if let Some(module) = self.of(*module) {
+                if let Some(module) = self.module_mut(*module) {
                     module.tests.push(test.into());
                 }
             }
@@ -88,7 +88,7 @@ impl Listed {
                 }
             }
             RunEvent::LaunchEnded { module, end, .. } => {
-                if let (Some(module), Some(failure)) = (self.of(*module), end.failures.first()) {
+                if let (Some(module), Some(failure)) = (self.module_mut(*module), end.failures.first()) {
                     module.error = Some(describe(failure));
                     module.printed = (end.stdout.clone(), end.stderr.clone());
                 }
@@ -97,18 +97,18 @@ impl Listed {
         }
     }
 
-    fn of(&mut self, module: ModuleId) -> Option<&mut ListedModule> {
+    fn module_mut(&mut self, module: ModuleId) -> Option<&mut ListedModule> {
         self.modules.get_mut(module.0)
     }
 
     pub(super) fn finish(&self, output: Output) -> anyhow::Result<()> {
         for warning in &self.warnings {
-            output.warning(cleaned(warning, LINE));
+            output.warning(cleaned(warning, MAX_LINE));
         }
         for module in &self.modules {
             if let Some(error) = &module.error {
-                output.warning(cleaned(&format!("{} {error}", module.path), LINE));
-                printed::tell(&module.printed.0, &module.printed.1, output);
+                output.warning(cleaned(&format!("{} {error}", module.path), MAX_LINE));
+                printed::print_output(&module.printed.0, &module.printed.1, output);
             }
         }
         if self.json {
@@ -116,17 +116,18 @@ impl Listed {
         }
         let mut text = String::new();
         for module in &self.modules {
-            let of: Vec<&str> =
+            let platform: Vec<&str> =
                 [&module.framework, &module.architecture].into_iter().flatten().map(String::as_str).collect();
-            // Not known of an application that was not started for its list, or has died before it said so.
-            let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join("|")) };
+            // Unknown if the application was not started or ended before it introduced itself.
+            let platform =
+                if platform.is_empty() { String::new() } else { format!(" ({})", platform.join("|")) };
             let known = Things(module.tests.len() as u64, "test");
             let count = match (&module.error, module.tests.is_empty()) {
                 (Some(_), true) => "tests unknown".to_owned(),
                 (Some(_), false) => format!("{known} or more"),
                 (None, _) => known.to_string(),
             };
-            let title = cleaned(&format!("{}{of}: ", module.path), usize::MAX);
+            let title = cleaned(&format!("{}{platform}: ", module.path), usize::MAX);
             text.extend([&title, &count, "\n"]);
             for test in &module.tests {
                 text.extend(["  ", &cleaned(&test.name, usize::MAX), "\n"]);

@@ -1,4 +1,4 @@
-//! The events of a run as lines of JSON while they happen, on standard output or in a file.
+//! The events of a run as JSON Lines, written as they happen to standard output or a file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,19 +10,19 @@ use runtap_test_report::{Message, Module, Run, Source as _, Spool, TestResult, T
 
 use super::reported::{level, shown_artifact};
 
-/// Writes them.
-pub(super) struct Live<W: Write> {
+/// Writes the events.
+pub(super) struct EventStream<W: Write> {
     events: Events<W>,
-    /// What processes have printed last, where the rest of a character has not come yet.
-    cut: HashMap<(LaunchId, Stream), Vec<u8>>,
+    /// The incomplete character at the end of each process's output.
+    incomplete: HashMap<(LaunchId, Stream), Vec<u8>>,
 }
 
-impl<W: Write> Live<W> {
+impl<W: Write> EventStream<W> {
     pub(super) fn new(to: W) -> Self {
-        Self { events: Events::new(to), cut: HashMap::new() }
+        Self { events: Events::new(to), incomplete: HashMap::new() }
     }
 
-    /// Writes what has happened at this time; `result` is the result in the report's words.
+    /// Writes an event with this timestamp; `result` is the result as it appears in reports.
     pub(super) fn event(
         &mut self,
         ts: u64,
@@ -51,15 +51,15 @@ impl<W: Write> Live<W> {
                 events.message(ts, it, &Message { level: level(*severity), text: text.clone() })
             }),
             RunEvent::Output { module, launch, stream, bytes } => {
-                let cut = self.cut.entry((*launch, *stream)).or_default();
-                cut.extend_from_slice(bytes);
-                let rest = cut.split_off(cut.len() - unfinished(cut));
-                let whole = std::mem::replace(cut, rest);
+                let incomplete = self.incomplete.entry((*launch, *stream)).or_default();
+                incomplete.extend_from_slice(bytes);
+                let rest = incomplete.split_off(incomplete.len() - incomplete_suffix(incomplete));
+                let whole = std::mem::replace(incomplete, rest);
                 of(module).map_or(Ok(()), |it| self.output(ts, it, *stream, &whole))
             }
             RunEvent::LaunchEnded { module, launch, .. } => {
                 for stream in [Stream::Stdout, Stream::Stderr] {
-                    let rest = self.cut.remove(&(*launch, stream)).unwrap_or_default();
+                    let rest = self.incomplete.remove(&(*launch, stream)).unwrap_or_default();
                     if let Some(module) = of(module) {
                         self.output(ts, module, stream, &rest)?;
                     }
@@ -89,19 +89,19 @@ impl<W: Write> Live<W> {
     }
 }
 
-/// The totals of all modules.
+/// Returns the totals of all modules.
 pub(super) fn totals(spool: &Spool<File>) -> io::Result<Vec<Totals>> {
     (0..spool.modules().len()).map(|module| spool.totals(module)).collect()
 }
 
-/// How many bytes at the end are the beginning of a character: programs write in pieces of any size.
-fn unfinished(bytes: &[u8]) -> usize {
-    let is_begun = |length: &usize| {
+/// Returns the length of the incomplete character at the end; programs may split their output anywhere.
+fn incomplete_suffix(bytes: &[u8]) -> usize {
+    let is_incomplete = |length: &usize| {
         let end = bytes.len().checked_sub(*length).and_then(|from| bytes.get(from..)).unwrap_or_default();
         std::str::from_utf8(end).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     };
-    // The longest has four.
-    (1..=3).find(is_begun).unwrap_or_default()
+    // A character has at most four bytes.
+    (1..=3).find(is_incomplete).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -109,16 +109,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_are_not_cut() {
+    fn characters_are_not_split() {
         let text = "aä€🦀b";
-        for cut in 0..=text.len() {
-            let left = unfinished(&text.as_bytes()[..cut]);
-            assert!(text.is_char_boundary(cut - left), "{cut}");
-            assert_eq!(left == 0, text.is_char_boundary(cut), "{cut}");
+        for split in 0..=text.len() {
+            let left = incomplete_suffix(&text.as_bytes()[..split]);
+            assert!(text.is_char_boundary(split - left), "{split}");
+            assert_eq!(left == 0, text.is_char_boundary(split), "{split}");
         }
-        // What is no character at all is not waited for.
+        // Invalid bytes are passed on at once.
         for bytes in [&b"a\xff"[..], b"\x80", b"\xe2\x28", b"\xf0\x9f\xff", b""] {
-            assert_eq!(unfinished(bytes), 0, "{bytes:?}");
+            assert_eq!(incomplete_suffix(bytes), 0, "{bytes:?}");
         }
     }
 }

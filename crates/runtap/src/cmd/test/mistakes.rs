@@ -1,4 +1,4 @@
-//! What is refused before anything is started, and what is said instead.
+//! Command lines that are rejected before any application is started, and the errors.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::{dotnet_words, usage};
 use crate::cli::Test;
 use crate::output::Output;
 
-/// Options that have no effect together, or that belong in another place.
-pub(super) fn find(options: &Test, output: Output) -> anyhow::Result<()> {
-    dotnet_words::tell(&options.without_meaning, output)?;
+/// Finds options that have no effect together, or that are in the wrong place.
+pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {
+    dotnet_words::report_unused(&options.without_meaning, output)?;
     let unused = [
         ("--summary", options.summary),
         ("--report", !options.report.is_empty()),
@@ -37,7 +37,7 @@ pub(super) fn find(options: &Test, output: Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why there is nothing to run, with the next step.
+/// Explains why no application was found, with a hint.
 pub(super) fn no_application(error: &FindError, options: &Test, root: &Path) -> anyhow::Error {
     let taken = options.filter_uid.iter().find(|uid| root.join(uid).is_file());
     if let (FindError::Nothing, Some(path)) = (error, taken) {

@@ -1,5 +1,5 @@
-//! `runtap test`: what the options ask for as a run, what happens as lines or JSON, reports at the end. The run itself is
-//! [`runtap_mtp`]'s.
+//! `runtap test`: runs the selected tests, prints events as text or JSON, and writes reports at the end. The run itself is
+//! implemented by [`runtap_mtp`].
 
 mod dotnet_words;
 mod failures;
@@ -37,7 +37,7 @@ use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
 
-pub(super) use self::dotnet_words::familiar;
+pub(super) use self::dotnet_words::normalize_args as familiar;
 use self::module_failure::describe;
 pub(super) use self::reports::names as reports;
 use self::settings::Settings;
@@ -47,39 +47,39 @@ use crate::cmd::dotnet;
 use crate::exit::{FAILED, OK, TEST_USAGE, expected};
 use crate::output::Output;
 
-/// The platform's variable for exit codes that an application does not end with.
+/// The platform's variable with exit codes that an application does not return.
 const IGNORED_CODES: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
 
-/// That a run is being stopped can take so long to be said when it has ended.
-const SAID: Duration = Duration::from_secs(1);
+/// The time that printing the message about stopping may take after the run has ended.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     let options = options.with_words_of_options();
     if options.help {
-        help::own(output)?;
+        help::print_own(output)?;
         if options.paths.is_empty() && options.patterns.is_none() {
             return Ok(0);
         }
     }
-    mistakes::find(&options, output)?;
+    mistakes::check(&options, output)?;
     let settings = Settings::of(&options, output)?;
     let spec = spec(&options, &settings, output)?;
     if options.help {
         let stop = Stop::new();
         let running = stop.clone();
         let work = in_a_thread(move || help::of_applications(&spec, &running, output));
-        return stopping(work, &stops, &stop, options.timeout, output).await?;
+        return run_until_stopped(work, &stops, &stop, options.timeout, output).await?;
     }
     let sink = Sink::new(&options, &settings, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
     let warns = options.no_tests == NoTests::Warn;
     let work = in_a_thread(move || work(spec, &settings, sink, warns, &running, output));
-    stopping(work, &stops, &stop, options.timeout, output).await?
+    run_until_stopped(work, &stops, &stop, options.timeout, output).await?
 }
 
-/// The run, from the plan to the history. Returns the exit code.
+/// Performs the run, from the plan to the history. Returns the exit code.
 fn work(
     mut spec: RunSpec,
     settings: &Settings,
@@ -88,11 +88,11 @@ fn work(
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let (store, known) = earlier(settings, &spec, output)?;
+    let (store, known) = earlier_runs(settings, &spec, output)?;
     let mut planned = if spec.mode == Mode::Run || !settings.selection.is_whole() {
         match plan(&mut spec, &settings.selection, &known, stop) {
             Ok(planned) => planned,
-            Err(error) => return no_plan(&error, settings, output),
+            Err(error) => return report_plan_error(&error, settings, output),
         }
     } else {
         Planned::default()
@@ -102,18 +102,18 @@ fn work(
         output.note("no test failed when it was last run: there is nothing to run again");
         return Ok(0);
     }
-    nothing::tell_untold(&planned, &spec.modules, output);
+    nothing::warn_of_missing_facts(&planned, &spec.modules, output);
     if let Some(empty) = &planned.empty {
-        nothing::tell(empty, &settings.selection, output);
+        nothing::report_empty(empty, &settings.selection, output);
         spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
     spec.rules = settings.rules(&spec, &planned);
     sink.begin()?;
     spec.live_output = sink.follows_output();
     spec.keeper = sink.keeper();
-    sink.know(std::mem::take(&mut planned.known));
-    // What an application restricts itself, it does not run as a whole.
-    let is_restricted = restricts(&spec.application.arguments);
+    sink.add_known_tests(std::mem::take(&mut planned.known));
+    // An application with its own restriction does not run completely.
+    let is_restricted = restricts_tests(&spec.application.arguments);
     let complete = if is_restricted { Vec::new() } else { std::mem::take(&mut planned.complete) };
     let mut recorder = Recorder::new(now(), spec.modules.clone(), complete);
     let mut is_unwritable = false;
@@ -130,7 +130,7 @@ fn work(
     if stop.level().is_some() {
         recorder.interrupted();
     }
-    sink.look_up(&spec, outcome.exit_code, stop);
+    sink.request_facts(&spec, outcome.exit_code, stop);
     if let (Some(store), Mode::Run, Some(results)) = (store, spec.mode, sink.results())
         && let Err(error) = store.add(&recorder, results)
         && !is_unwritable
@@ -138,7 +138,7 @@ fn work(
         output.warning(error);
     }
     if outcome.exit_code == mtp::code::ZERO_TESTS {
-        nothing::tell_of_ids(&planned, &settings.selection, output);
+        nothing::warn_of_unknown_ids(&planned, &settings.selection, output);
     }
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");
@@ -150,8 +150,8 @@ fn work(
     })
 }
 
-/// What is known of earlier runs, where it matters; and where this one is added to it.
-fn earlier<'a>(
+/// Returns the store for this run, and the results of earlier runs if the selection depends on them.
+fn earlier_runs<'a>(
     settings: &'a Settings,
     spec: &RunSpec,
     output: Output,
@@ -172,7 +172,7 @@ fn earlier<'a>(
             }
             Ok((Some(store), known))
         }
-        // Another part of the tests than the other machines run is worse than none.
+        // Without the history, this machine would run a wrong part of the tests, which is worse than an error.
         Err(error) if by_time || selection.failed_only => Err(usage(error.to_string(), None)),
         Err(error) => {
             output.warning(&error);
@@ -181,13 +181,13 @@ fn earlier<'a>(
     }
 }
 
-/// Nothing can be run. Returns the exit code where all is told.
-fn no_plan(error: &PlanError, settings: &Settings, output: Output) -> anyhow::Result<u8> {
+/// Reports why no plan was made. Returns the exit code if the error was printed here.
+fn report_plan_error(error: &PlanError, settings: &Settings, output: Output) -> anyhow::Result<u8> {
     let code = |code| u8::try_from(code).unwrap_or(u8::MAX);
     Err(match error {
         PlanError::NotListed { failure, stdout, stderr, exit_code, .. } => {
             output.error(&anyhow::anyhow!("{error}: it {}", describe(failure)), None);
-            printed::tell(stdout, stderr, output);
+            printed::print_output(stdout, stderr, output);
             return Ok(code(*exit_code));
         }
         PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
@@ -200,7 +200,7 @@ fn no_plan(error: &PlanError, settings: &Settings, output: Output) -> anyhow::Re
     })
 }
 
-/// The exit codes that the applications are told not to end with.
+/// Returns the exit codes that the applications are configured to ignore.
 fn ignored_by_applications(application: &ApplicationOptions) -> Vec<i32> {
     let words: Vec<_> = application.arguments.iter().map(|word| word.to_string_lossy()).collect();
     let option = words.iter().enumerate().find_map(|(place, word)| {
@@ -217,22 +217,22 @@ fn ignored_by_applications(application: &ApplicationOptions) -> Vec<i32> {
     codes.split(';').filter_map(|code| code.trim().parse().ok()).collect()
 }
 
-/// Whether an application is told by its own options to run less than all of its tests.
-fn restricts(arguments: &[OsString]) -> bool {
+/// Returns whether an application's arguments restrict the tests that it runs.
+fn restricts_tests(arguments: &[OsString]) -> bool {
     arguments.iter().map(|word| word.to_string_lossy()).any(|word| {
         word.starts_with('-') && (word.contains("filter") || word.contains("maximum-failed-tests"))
     })
 }
 
-/// In milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Waits for the run, and stops it when it is asked to: once in good order, twice at once. A terminal that takes nothing
-/// (Ctrl-S) holds up neither.
-async fn stopping<T>(
+/// Waits for the run, and stops it on request: gracefully at the first, immediately at the second. A terminal that is paused
+/// with Ctrl-S delays neither.
+async fn run_until_stopped<T>(
     work: impl Future<Output = std::io::Result<T>>,
     stops: &Stops,
     stop: &Stop,
@@ -240,7 +240,7 @@ async fn stopping<T>(
     output: Output,
 ) -> anyhow::Result<T> {
     tokio::pin!(work);
-    // Who is in a hurry asks twice before the first time is answered.
+    // A second request may arrive before the first is handled.
     let mut listener = stops.listener();
     let over = async {
         match timeout {
@@ -248,7 +248,7 @@ async fn stopping<T>(
             None => std::future::pending().await,
         }
     };
-    let say: fn(Output) = tokio::select! {
+    let print_message: fn(Output) = tokio::select! {
         done = &mut work => return Ok(done?),
         () = stops.stopping() => {
             |output| output.note("stopping: running tests are told to end; Ctrl-C once more kills them")
@@ -256,31 +256,31 @@ async fn stopping<T>(
         () = over => |output| output.warning("the time for the run is over: running tests are told to end"),
     };
     stop.stop(StopLevel::Graceful);
-    let said = tokio::spawn(in_a_thread(move || screen::beside(|| say(output))));
+    let printing = tokio::spawn(in_a_thread(move || screen::print_beside(|| print_message(output))));
     let done = tokio::select! {
         done = &mut work => done,
-        () = abandoned(&mut listener) => {
+        () = second_signal(&mut listener) => {
             stop.stop(StopLevel::Hard);
             work.await
         }
     };
-    // Who does not hear it by then never will.
-    let _ = tokio::time::timeout(SAID, said).await;
+    // If the message is still blocked after this time, give up.
+    let _ = tokio::time::timeout(MESSAGE_TIMEOUT, printing).await;
     Ok(done?)
 }
 
-/// Ready when a signal has come a second time.
-async fn abandoned(listener: &mut StopListener) {
+/// Completes at the second signal.
+async fn second_signal(listener: &mut StopListener) {
     while listener.next().await != StopRequest::Abandon {}
 }
 
-/// Wrong usage has the platform's code here.
+/// Creates an error with the platform's exit code for invalid usage.
 fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow::Error {
     expected(TEST_USAGE, message, hint)
 }
 
 fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
-    let FoundModules { modules, order, .. } = found(options, &settings.root, output)?;
+    let FoundModules { modules, order, .. } = find_applications(options, &settings.root, output)?;
     let mut spec = RunSpec::new(modules);
     spec.process_keeper = system::process_keeper();
     spec.jobs = order.into_iter().map(Job::whole).collect();
@@ -306,7 +306,7 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
     Ok(spec)
 }
 
-fn found(options: &Test, root: &Path, output: Output) -> anyhow::Result<FoundModules> {
+fn find_applications(options: &Test, root: &Path, output: Output) -> anyhow::Result<FoundModules> {
     let named = options.patterns.iter().flat_map(|list| list.split(';'));
     let named = named.map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
     let wanted: Vec<_> = options.paths.iter().cloned().chain(named).collect();
@@ -319,9 +319,9 @@ fn found(options: &Test, root: &Path, output: Output) -> anyhow::Result<FoundMod
             first.display()
         ));
     }
-    // Who has a command line of `dotnet test` has its order too.
-    let is_theirs = options.patterns.is_some() && options.paths.is_empty();
-    Ok(if is_theirs { found.in_order_of_directories() } else { found })
+    // With the options of `dotnet test`, use its order too.
+    let has_dotnet_options = options.patterns.is_some() && options.paths.is_empty();
+    Ok(if has_dotnet_options { found.in_order_of_directories() } else { found })
 }
 
 fn application(options: &Test, modules: &[Module]) -> anyhow::Result<ApplicationOptions> {

@@ -1,4 +1,4 @@
-//! From what happens in a run to what reports are made of: each test once, with all its attempts.
+//! Collects the results of a run for reports: each test once, with all its attempts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -14,73 +14,74 @@ use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool,
 use super::module_failure::explain;
 use super::reported::{attempt, counted, facts, level, shown_artifact};
 
-/// Gathers a run. Which results are attempts at the same row of a test, the run says.
+/// The results of a run so far. The runner decides which results are attempts of the same row of a test.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct RunResults {
     pub(super) spool: Spool<File>,
-    /// Why the results are not all there.
+    /// The error that made results incomplete; `None` if they are complete.
     pub(super) lost: Option<io::Error>,
-    /// What was discovered of tests.
+    /// The facts discovered about tests.
     known: HashMap<(ModuleId, String), Facts>,
-    courses: Vec<Course>,
-    sources: Room,
-    messages: Room,
-    artifacts: Room,
+    progress_by_module: Vec<ModuleProgress>,
+    sources: Budget,
+    messages: Budget,
+    artifacts: Budget,
 }
 
-/// How much may be kept of what an application says beside its results, which are in a file.
+/// A budget for data that applications send besides their results, which are kept in a file.
 #[derive(Debug)]
-struct Room {
+struct Budget {
     left: usize,
-    /// What there was no room for, since the last module has ended.
-    refused: u64,
+    /// The number of items that exceeded the budget since the last module ended.
+    rejected: u64,
 }
 
-/// Bytes of ids and places of tests: a million have room. Those of a module are forgotten when it has ended.
-const MOST_SOURCES: usize = 256 << 20;
-const MOST_MESSAGES: usize = 16 << 20;
-const MOST_ARTIFACTS: usize = 64 << 20;
+/// Budgets in bytes. Sources, the ids and locations of tests, suffice for a million tests; those of a module are freed at its
+/// end.
+const MAX_SOURCES_BYTES: usize = 256 << 20;
+const MAX_MESSAGES_BYTES: usize = 16 << 20;
+const MAX_ARTIFACTS_BYTES: usize = 64 << 20;
 
-impl Room {
+impl Budget {
     fn of(bytes: usize) -> Self {
-        Self { left: bytes, refused: 0 }
+        Self { left: bytes, rejected: 0 }
     }
 
-    fn has(&mut self, bytes: usize) -> bool {
+    fn reserve(&mut self, bytes: usize) -> bool {
         let left = self.left.checked_sub(bytes);
         self.left = left.unwrap_or(self.left);
-        self.refused += u64::from(left.is_none());
+        self.rejected += u64::from(left.is_none());
         left.is_some()
     }
 }
 
-/// How it goes with a module.
+/// The progress of a module.
 #[derive(Debug, Clone, Default)]
-struct Course {
-    /// First processes of its parts that were started, and of how many.
-    begun: usize,
+struct ModuleProgress {
+    /// The number of parts that were started, and the number of all parts.
+    started: usize,
     parts: usize,
-    /// A process of it was told to end.
+    /// Whether one of its processes was asked to stop.
     stopped: bool,
-    /// It has listed its tests before the run.
+    /// Whether it listed its tests before the run.
     listed: bool,
-    /// There are results.
+    /// Whether it reported results.
     ran: bool,
 }
 
-impl Course {
-    /// What is missing of a module when its run was told to end.
+impl ModuleProgress {
+    /// Returns a description of what is missing from a module of a stopped run; `None` if it is complete.
     fn missing(&self) -> Option<&'static str> {
-        if self.begun == 0 {
+        if self.started == 0 {
             return Some("was not run: the run was stopped before");
         }
-        let is_cut = self.stopped || self.begun < self.parts;
-        is_cut.then_some("was stopped before it had run all of its tests")
+        let is_incomplete = self.stopped || self.started < self.parts;
+        is_incomplete.then_some("was stopped before it had run all of its tests")
     }
 }
 
-impl Gathered {
-    /// For a run that begins now.
+impl RunResults {
+    /// Creates the results of a run that starts now.
     pub(super) fn new(modules: &[mtp::Module]) -> anyhow::Result<Self> {
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let run = Run {
@@ -94,35 +95,35 @@ impl Gathered {
             error: None,
             machine: super::system::machine(),
         };
-        // A file of its own that never gets a name.
+        // An anonymous temporary file.
         let mut spool = Spool::new(run, PendingFile::within(&std::env::temp_dir())?.file().try_clone()?);
         for module in modules {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }
-        let courses = vec![Course::default(); modules.len()];
-        let (sources, messages) = (Room::of(MOST_SOURCES), Room::of(MOST_MESSAGES));
+        let progress_by_module = vec![ModuleProgress::default(); modules.len()];
+        let (sources, messages) = (Budget::of(MAX_SOURCES_BYTES), Budget::of(MAX_MESSAGES_BYTES));
         Ok(Self {
             spool,
             lost: None,
             known: HashMap::new(),
-            courses,
+            progress_by_module,
             sources,
             messages,
-            artifacts: Room::of(MOST_ARTIFACTS),
+            artifacts: Budget::of(MAX_ARTIFACTS_BYTES),
         })
     }
 
-    /// Takes in what was found out about tests before the run.
-    pub(super) fn know(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
+    /// Adds facts about tests that were discovered before the run.
+    pub(super) fn add_known_tests(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
         for (module, test) in known {
-            self.learn_before(module, &test);
+            self.add_listed_test(module, &test);
         }
     }
 
-    fn learn_before(&mut self, module: ModuleId, test: &TestInfo) {
-        self.course(module, |it| it.listed = true);
+    fn add_listed_test(&mut self, module: ModuleId, test: &TestInfo) {
+        self.progress(module, |it| it.listed = true);
         let facts = facts(test);
-        if self.sources.has(test.uid.len() + facts.bytes())
+        if self.sources.reserve(test.uid.len() + facts.bytes())
             && let Some(before) = self.known.insert((module, test.uid.clone()), facts)
         {
             self.sources.left += test.uid.len() + before.bytes();
@@ -139,39 +140,39 @@ impl Gathered {
         self.sources.left += forgotten;
     }
 
-    /// Takes in what was found out about a test after the run.
-    pub(super) fn learn(&mut self, module: ModuleId, test: &TestInfo) {
-        self.keep(|spool| spool.know(module.0, &test.uid, &facts(test)));
+    /// Adds facts about a test that were discovered after the run.
+    pub(super) fn add_late_facts(&mut self, module: ModuleId, test: &TestInfo) {
+        self.modify(|spool| spool.know(module.0, &test.uid, &facts(test)));
     }
 
-    /// Nothing comes any more.
+    /// Completes the results at the end of the run.
     pub(super) fn settle(&mut self) {
-        self.keep(Spool::settle);
+        self.modify(Spool::settle);
     }
 
-    /// All results; `None` if some are lost.
-    pub(super) fn whole(&self) -> Option<&Spool<File>> {
+    /// Returns all results; `None` if some are lost.
+    pub(super) fn complete(&self) -> Option<&Spool<File>> {
         self.lost.is_none().then_some(&self.spool)
     }
 
-    /// Changes what is kept. After a failure, nothing that is there can be relied on.
-    fn keep(&mut self, change: impl FnOnce(&mut Spool<File>) -> io::Result<()>) {
+    /// Changes the stored results. After a failure the stored data is unreliable and no longer changed.
+    fn modify(&mut self, change: impl FnOnce(&mut Spool<File>) -> io::Result<()>) {
         if self.lost.is_none() {
             self.lost = change(&mut self.spool).err();
         }
     }
 
-    /// The modules of whose tests it was never told what a result does not say.
+    /// Returns the modules with results that have not listed their tests.
     pub(super) fn not_listed(&self) -> BTreeSet<ModuleId> {
-        let courses = self.courses.iter().enumerate();
-        courses
-            .filter(|(_, course)| course.ran && !course.listed)
+        let progress_by_module = self.progress_by_module.iter().enumerate();
+        progress_by_module
+            .filter(|(_, progress)| progress.ran && !progress.listed)
             .map(|(number, _)| ModuleId(number))
             .collect()
     }
 
-    /// Takes in what has happened, and why the run was told to end, if it was. Returns the result in the report's words,
-    /// if it is one: its texts are there then, as they may be long.
+    /// Handles an event; `interrupted` is the reason why the run was stopped, if it was. Returns a test's result as it appears
+    /// in reports. Its texts, which may be long, are moved out of the event.
     pub(super) fn take(
         &mut self,
         event: &mut RunEvent,
@@ -179,8 +180,8 @@ impl Gathered {
     ) -> Option<TestResult> {
         match event {
             RunEvent::LaunchStarted { module, attempt, part, .. } => {
-                self.course(*module, |it| {
-                    it.begun += usize::from(*attempt == 1);
+                self.progress(*module, |it| {
+                    it.started += usize::from(*attempt == 1);
                     it.parts = part.1;
                 });
                 self.module(*module, |it| it.started = it.started.or_else(|| Some(SystemTime::now())));
@@ -189,13 +190,15 @@ impl Gathered {
                 it.framework = introduction.target_framework();
                 it.architecture = introduction.architecture.to_lowercase();
             }),
-            RunEvent::Discovered { module, test } => self.learn_before(*module, test),
+            RunEvent::Discovered { module, test } => self.add_listed_test(*module, test),
             RunEvent::TestEnded { module, result, .. } => return Some(self.result(*module, result)),
             RunEvent::Artifact { module, artifact } => {
                 let shown = shown_artifact(artifact);
                 let names =
                     artifact.test_uid.iter().chain(&artifact.test_name).map(String::len).sum::<usize>();
-                if !self.artifacts.has(shown.path.len() + shown.name.len() + shown.description.len() + names)
+                if !self
+                    .artifacts
+                    .reserve(shown.path.len() + shown.name.len() + shown.description.len() + names)
                 {
                     return None;
                 }
@@ -204,12 +207,12 @@ impl Gathered {
                     None => self.module(*module, |it| it.artifacts.push(shown)),
                 }
             }
-            RunEvent::Message { module, severity, text } if self.messages.has(text.len()) => {
+            RunEvent::Message { module, severity, text } if self.messages.reserve(text.len()) => {
                 let message = Message { level: level(*severity), text: text.clone() };
                 self.module(*module, |it| it.messages.push(message));
             }
             RunEvent::LaunchEnded { module, end, .. } => {
-                self.course(*module, |it| it.stopped |= end.stopped);
+                self.progress(*module, |it| it.stopped |= end.stopped);
                 let explains = end.exit.map(mtp::Exit::code) != Some(0) || !end.failures.is_empty();
                 self.module(*module, |it| {
                     it.exit_code = end.exit.map(mtp::Exit::code);
@@ -218,21 +221,22 @@ impl Gathered {
                     }
                 });
             }
-            RunEvent::RowsMerged { module, rows } => self.keep(|spool| spool.merge(module.0, rows)),
+            RunEvent::RowsMerged { module, rows } => self.modify(|spool| spool.merge(module.0, rows)),
             RunEvent::ModuleEnded { module, totals, failures, exit_code, duration, .. } => {
                 if self.lost.is_some() {
                     self.spool.set_totals(module.0, counted(totals));
                 }
                 self.forget_sources(*module);
-                self.tell_refused(*module);
-                let course = self.courses.get(module.0);
-                let missing = interrupted.and_then(|_| course.and_then(Course::missing)).map(str::to_owned);
+                self.report_rejected(*module);
+                let progress = self.progress_by_module.get(module.0);
+                let missing =
+                    interrupted.and_then(|_| progress.and_then(ModuleProgress::missing)).map(str::to_owned);
                 self.module(*module, |it| {
                     for failure in failures.iter() {
-                        fail(it, failure);
+                        add_failure(it, failure);
                     }
                     it.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-                    // One that was never begun has none.
+                    // A module that was never started has no exit code.
                     it.exit_code = it.exit_code.and(Some(*exit_code));
                     it.error = it.error.take().or(missing);
                 });
@@ -249,14 +253,14 @@ impl Gathered {
         None
     }
 
-    /// What the reports lack, in each module in which it began to.
-    fn tell_refused(&mut self, module: ModuleId) {
-        let rooms = [
+    /// Adds messages about data of a module that is not in the reports.
+    fn report_rejected(&mut self, module: ModuleId) {
+        let budgets = [
             (&mut self.sources, "sources of tests"),
             (&mut self.messages, "messages"),
             (&mut self.artifacts, "artifacts"),
         ];
-        let lacks = rooms.map(|(room, what)| (take(&mut room.refused), what));
+        let lacks = budgets.map(|(budget, what)| (take(&mut budget.rejected), what));
         for (count, what) in lacks.into_iter().filter(|(count, _)| *count > 0) {
             let text =
                 format!("{count} {what} are not in the reports: there were too many, or too long ones");
@@ -270,20 +274,20 @@ impl Gathered {
         }
     }
 
-    fn course(&mut self, module: ModuleId, change: impl FnOnce(&mut Course)) {
-        if let Some(course) = self.courses.get_mut(module.0) {
-            change(course);
+    fn progress(&mut self, module: ModuleId, change: impl FnOnce(&mut ModuleProgress)) {
+        if let Some(progress) = self.progress_by_module.get_mut(module.0) {
+            change(progress);
         }
     }
 
     fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {
-        self.course(module, |it| it.ran = true);
+        self.progress(module, |it| it.ran = true);
         let mut shown = self.described(module, result);
-        self.keep(|spool| {
+        self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
                 if result.state == mtp::State::Skipped {
-                    // It was skipped after the failure that counts.
+                    // The test was skipped after the failure that counts.
                     counts.earlier.pop();
                     shown.earlier = counts.earlier;
                     shown.earlier.push(counts.last);
@@ -307,7 +311,7 @@ impl Gathered {
             last: attempt(result),
             ..TestResult::default()
         };
-        // What was listed; else what the id says.
+        // Prefer listed facts; otherwise derive them from the id.
         if let Some(facts) = known.cloned().or_else(|| facts_from_id(&result.uid, &result.name)) {
             shown.apply_facts(facts);
         }
@@ -315,8 +319,8 @@ impl Gathered {
     }
 }
 
-/// What a module has failed by. Each process may name other tests that were not run.
-fn fail(module: &mut Module, failure: &ModuleFailure) {
+/// Adds a module's failure. Each process may name other tests that were not run.
+fn add_failure(module: &mut Module, failure: &ModuleFailure) {
     let others = module.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
     let text = explain(failure);
     module.error = Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
@@ -327,26 +331,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_is_no_room_for_is_counted_in_the_reports() {
+    fn reports_count_the_data_that_exceeds_a_budget() {
         let module = ModuleId(0);
-        let mut gathered = Gathered::new(&[]).unwrap();
-        gathered.spool.add_module(Module::new("a.dll"));
-        gathered.courses.push(Course::default());
+        let mut results = RunResults::new(&[]).unwrap();
+        results.spool.add_module(Module::new("a.dll"));
+        results.progress_by_module.push(ModuleProgress::default());
         let text = "x".repeat(1 << 20);
         let message = RunEvent::Message { module, severity: mtp::Severity::Information, text };
         for _ in 0..20 {
-            gathered.take(&mut message.clone(), None);
+            results.take(&mut message.clone(), None);
         }
         let mut long = TestInfo { uid: "a".into(), method: Some("m".repeat(1 << 20)), ..TestInfo::default() };
         for number in 0..300 {
             long.uid = number.to_string();
-            gathered.take(&mut RunEvent::Discovered { module, test: long.clone() }, None);
+            results.take(&mut RunEvent::Discovered { module, test: long.clone() }, None);
         }
-        assert_eq!(gathered.known.len(), 255);
-        gathered.forget_sources(module);
-        gathered.tell_refused(module);
-        assert_eq!((gathered.known.len(), gathered.sources.left), (0, MOST_SOURCES));
-        let messages = &gathered.spool.modules()[0].messages;
+        assert_eq!(results.known.len(), 255);
+        results.forget_sources(module);
+        results.report_rejected(module);
+        assert_eq!((results.known.len(), results.sources.left), (0, MAX_SOURCES_BYTES));
+        let messages = &results.spool.modules()[0].messages;
         let last: Vec<_> = messages.iter().skip(16).map(|it| it.text.as_str()).collect();
         let lacks = ["45 sources of tests", "4 messages"]
             .map(|what| format!("{what} are not in the reports: there were too many, or too long ones"));

@@ -1,15 +1,15 @@
-//! What a test application has failed by, in words: for the terminal, the live view and the reports.
+//! Descriptions of the failures of test applications, for the text output, the events and the reports.
 
 use runtap_mtp::{HostError, ModuleFailure};
 
-/// What a module has failed by, in a sentence.
+/// Describes a module's failure in one sentence.
 pub(super) fn describe(failure: &ModuleFailure) -> String {
     let all = explain(failure);
-    // The second line of a broken rule says how; what follows it is evidence.
+    // The second line of a broken rule has the details; further lines are evidence.
     all.lines().take(2).collect::<Vec<_>>().join(": ")
 }
 
-/// With all that is known of it: a line that says what, and others that say more.
+/// Describes a module's failure in full: a summary on the first line, details on the others.
 pub(super) fn explain(failure: &ModuleFailure) -> String {
     match failure {
         ModuleFailure::NotStarted(why) => format!("can't be started: {why}"),
@@ -38,7 +38,7 @@ pub(super) fn explain(failure: &ModuleFailure) -> String {
                 None if *exit == 0 => {
                     "ended with exit code 0 in the middle of its session (MTP030): something in it ends the process, such as Environment.Exit".to_owned()
                 }
-                // The platform itself ends a session early with these. Any other code is that of the program.
+                // The platform uses these codes to end a session early; other codes come from the program.
                 None if matches!(exit, 3 | 7 | 10 | 11 | 13) => {
                     format!("ended with exit code {exit} in the middle of its session{}", meaning(*exit))
                 }
@@ -55,13 +55,13 @@ pub(super) fn explain(failure: &ModuleFailure) -> String {
     }
 }
 
-/// It has ended, or was ended, before it had introduced itself.
+/// Describes a process that exited before it introduced itself.
 fn no_handshake(code: Option<i32>) -> String {
     let Some(code) = code else { return "never connected (MTP033)".to_owned() };
     if let Some(signal) = signal(code) {
         return format!("{signal} before it connected (MTP033)");
     }
-    // Whether the code is one of the platform's is unknown; codes about test results are not, as no test has run.
+    // The code may not be the platform's. Codes about test results are excluded, since no test has run.
     let meant = match code {
         3..=7 | 10..=12 => format!(". If it is one, the code means{}", meaning(code)),
         _ => String::new(),
@@ -72,7 +72,7 @@ fn no_handshake(code: Option<i32>) -> String {
     )
 }
 
-/// What a signal has done, by the code that stands for it.
+/// Describes the signal that an exit code stands for; `None` if the code stands for no signal.
 fn signal(code: i32) -> Option<String> {
     let name = match code {
         130 => "SIGINT",
@@ -89,7 +89,7 @@ fn signal(code: i32) -> Option<String> {
     Some(format!("was ended by a signal (exit code {code}, {name})"))
 }
 
-/// What the platform means by a code.
+/// Returns the platform's meaning of an exit code.
 fn meaning(code: i32) -> &'static str {
     match code {
         2 => ": tests failed, but no test's last result is a failure",
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_mean_something_only_where_they_may_be_the_platforms() {
+    fn exit_codes_are_explained_only_if_they_may_be_the_platforms() {
         let before = explain(&ModuleFailure::NoHandshake(Some(3)));
         assert!(
             before.contains("not an application of")

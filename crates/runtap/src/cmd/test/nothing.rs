@@ -1,4 +1,4 @@
-//! Why no test is run, or fewer than may have been meant: what matched nothing, in how many tests, what is not known of them.
+//! Messages about why no test or fewer tests than intended are run: unmatched conditions and unknown properties of tests.
 
 use runtap_mtp::Module;
 use runtap_mtp::suite::plan::{EmptyReason, Planned, Selection};
@@ -7,11 +7,11 @@ use runtap_test::plan::Unmet;
 use crate::output::Output;
 use crate::units::Things;
 
-/// Of more conditions and ids, only the number is said.
-const NAMED: usize = 5;
+/// The maximum number of conditions and ids that are named.
+const MAX_NAMED: usize = 5;
 
-/// Says why none of the tests that were listed is run.
-pub(super) fn tell(empty: &EmptyReason, selection: &Selection, output: Output) {
+/// Prints why none of the listed tests is run.
+pub(super) fn report_empty(empty: &EmptyReason, selection: &Selection, output: Output) {
     match empty {
         EmptyReason::OtherParts { tests } => {
             let partition = selection.partition.map(|it| it.to_string()).unwrap_or_default();
@@ -26,19 +26,19 @@ pub(super) fn tell(empty: &EmptyReason, selection: &Selection, output: Output) {
                 None => "--filter-uid".to_owned(),
             };
             output.warning(format_args!("{what} matches none of {}", Things(*listed as u64, "test")));
-            for Unmet { condition, nearest } in unmet.iter().take(NAMED) {
+            for Unmet { condition, nearest } in unmet.iter().take(MAX_NAMED) {
                 let meant = nearest.as_ref().map(|near| format!("; is it {near}?")).unwrap_or_default();
                 output.note(format_args!("  no test meets {condition}{meant}"));
             }
-            if unmet.len() > NAMED {
-                output.note(format_args!("  and {} more conditions", unmet.len() - NAMED));
+            if unmet.len() > MAX_NAMED {
+                output.note(format_args!("  and {} more conditions", unmet.len() - MAX_NAMED));
             }
         }
     }
 }
 
-/// Says of which applications classes, traits and files are not known, where conditions are about them.
-pub(super) fn tell_untold(planned: &Planned, modules: &[Module], output: Output) {
+/// Warns of applications that do not report the classes, traits or files on which conditions depend.
+pub(super) fn warn_of_missing_facts(planned: &Planned, modules: &[Module], output: Output) {
     for module in planned.names_only.iter().filter_map(|module| modules.get(module.0)) {
         output.warning(format_args!(
             "{module} tells only the names of its tests: conditions on classes, namespaces, traits and files meet none of them (Microsoft.Testing.Platform tells these from version 1.9 on)"
@@ -46,16 +46,17 @@ pub(super) fn tell_untold(planned: &Planned, modules: &[Module], output: Output)
     }
 }
 
-/// Says that no application has a test with the ids that were given, where applications were not asked for a list.
-pub(super) fn tell_of_ids(planned: &Planned, selection: &Selection, output: Output) {
+/// Warns that no application has a test with the given ids, if the applications were not listed before.
+pub(super) fn warn_of_unknown_ids(planned: &Planned, selection: &Selection, output: Output) {
     let of_filter = || selection.filter.as_ref()?.uids();
     let given = || selection.uids.iter().map(String::as_str).collect::<Vec<_>>();
     let ids = if selection.uids.is_empty() { of_filter().unwrap_or_default() } else { given() };
     if ids.is_empty() || planned.empty.is_some() || selection.failed_only {
         return;
     }
-    let more = if ids.len() > NAMED { format!(" and {} more", ids.len() - NAMED) } else { String::new() };
-    let named: Vec<_> = ids.iter().take(NAMED).copied().collect();
+    let more =
+        if ids.len() > MAX_NAMED { format!(" and {} more", ids.len() - MAX_NAMED) } else { String::new() };
+    let named: Vec<_> = ids.iter().take(MAX_NAMED).copied().collect();
     output.warning(format_args!(
         "no test has the id {}{more}; --list-tests=json shows ids",
         named.join(" or ")

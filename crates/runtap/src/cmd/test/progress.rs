@@ -1,4 +1,4 @@
-//! How far a run is, in a few lines: what has ended, and the tests that have been running for longest.
+//! The progress of a run in a few lines: the counts of completed tests, and the tests that have been running for longest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -8,41 +8,41 @@ use runtap_mtp::{ActiveTests, LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::lines::{NAME, cleaned};
+use super::lines::{MAX_NAME, cleaned};
 use super::words::{BAD, GOOD, MIDDLE, time};
 
-/// As many running tests at most.
-const MOST: usize = 8;
-/// The same in a single line.
-const IN_A_LINE: usize = 3;
+/// The maximum number of running tests shown.
+const MAX_SHOWN: usize = 8;
+/// The maximum number of running tests shown in a single line.
+const MAX_IN_LINE: usize = 3;
 
-/// From so many columns on, times stand below each other, in so many.
-const WIDE: usize = 60;
-const TIME: usize = 11;
+/// The minimum width of a terminal for aligned times, and the width of the aligned times.
+const MIN_ALIGNED_COLUMNS: usize = 60;
+const TIME_WIDTH: usize = 11;
 
-/// The state of a run.
+/// The progress of a run.
 #[derive(Debug)]
 pub(super) struct Progress {
     started: Instant,
     modules: usize,
     ended: usize,
     titles: HashMap<ModuleId, String>,
-    /// Processes that run, since when, and the tests in them.
-    launches: BTreeMap<LaunchId, Launch>,
-    /// What has ended, each test once.
+    /// The running processes with their start times and tests.
+    launches: BTreeMap<LaunchId, RunningLaunch>,
+    /// The counts of completed tests, each test once.
     totals: Totals,
 }
 
 #[derive(Debug)]
-struct Launch {
+struct RunningLaunch {
     module: ModuleId,
     since: Instant,
-    /// The name of each, and since when.
+    /// The name and start time of each test.
     tests: ActiveTests<(String, Instant)>,
 }
 
 impl Progress {
-    /// Of a run of so many modules that begins now.
+    /// Creates the progress of a run with this number of modules that starts now.
     pub(super) fn new(modules: usize) -> Self {
         Self {
             started: Instant::now(),
@@ -54,17 +54,18 @@ impl Progress {
         }
     }
 
-    /// What a module is called.
+    /// Sets the title of a module.
     pub(super) fn name(&mut self, module: ModuleId, title: &str) {
         self.titles.insert(module, title.to_owned());
     }
 
-    /// Something has happened, just now.
+    /// Handles an event that happens now.
     pub(super) fn event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::LaunchStarted { module, launch, .. } => {
                 let tests = ActiveTests::default();
-                self.launches.insert(*launch, Launch { module: *module, since: Instant::now(), tests });
+                self.launches
+                    .insert(*launch, RunningLaunch { module: *module, since: Instant::now(), tests });
             }
             RunEvent::TestStarted { launch, uid, name, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch) {
@@ -83,18 +84,18 @@ impl Progress {
         }
     }
 
-    /// The state at this time, on a terminal of so many rows and columns: never more than half of the rows. Where there is
-    /// little room, states and times stay, and names are cut.
+    /// Returns the progress as lines for a terminal of this size, using at most half of its rows. If space is scarce, names are
+    /// truncated while states and times are kept.
     pub(super) fn lines(&self, now: Instant, rows: usize, columns: usize) -> Vec<String> {
-        // A line that fills the last column makes some terminals begin a new row.
+        // Some terminals wrap a line that fills the last column.
         let columns = columns.saturating_sub(1);
-        let most = (rows / 2).clamp(1, MOST + 1);
+        let most = (rows / 2).clamp(1, MAX_SHOWN + 1);
         let elapsed = |since: Instant| time(now.saturating_duration_since(since));
         let running = self.running();
         let shown = if running.len() < most { running.len() } else { most.saturating_sub(2) };
         let mut lines = vec![self.head(&elapsed(self.started), columns)];
-        // In a narrow terminal, blanks in front of times would take what names need.
-        let width = if columns < WIDE { 0 } else { TIME };
+        // In a narrow terminal, padding would take space from names.
+        let width = if columns < MIN_ALIGNED_COLUMNS { 0 } else { TIME_WIDTH };
         for (since, name, title) in running.iter().take(shown) {
             let since = format!("{:>width$} ", elapsed(*since));
             let line = match name {
@@ -111,23 +112,24 @@ impl Progress {
         lines
     }
 
-    /// The same in one line, for where nothing is drawn: what has ended, and the tests that have been running for longest.
-    pub(super) fn beat(&self, now: Instant) -> String {
+    /// Returns the progress as one line, for output that is not a terminal.
+    pub(super) fn status_line(&self, now: Instant) -> String {
         let elapsed = |since: Instant| time(now.saturating_duration_since(since));
         let running = self.running();
-        let shown = running.iter().take(IN_A_LINE).map(|(since, name, title)| {
-            format!("{} ({})", cleaned(name.unwrap_or(title), NAME), elapsed(*since))
+        let shown = running.iter().take(MAX_IN_LINE).map(|(since, name, title)| {
+            format!("{} ({})", cleaned(name.unwrap_or(title), MAX_NAME), elapsed(*since))
         });
         let mut shown: Vec<_> = shown.collect();
-        if running.len() > IN_A_LINE {
-            shown.push(format!("{} more", running.len() - IN_A_LINE));
+        if running.len() > MAX_IN_LINE {
+            shown.push(format!("{} more", running.len() - MAX_IN_LINE));
         }
         let head = self.head(&elapsed(self.started), usize::MAX);
         let colon = if shown.is_empty() { "" } else { ": " };
         format!("{DIM}running{DIM:#} {head}{colon}{}\n", shown.join(", "))
     }
 
-    /// Since when, the name of the test, its application; without a name, an application that runs none. The first began first.
+    /// Returns the start time, the name and the application of each running test, oldest first; the name is `None` for an
+    /// application that runs no test.
     fn running(&self) -> Vec<(Instant, Option<&str>, &str)> {
         let mut running = Vec::new();
         for launch in self.launches.values() {
@@ -143,7 +145,7 @@ impl Progress {
         running
     }
 
-    /// What has ended, and for how long it has been running: in as many words as there is room for.
+    /// Returns the counts and the elapsed time, in a form that fits the columns.
     fn head(&self, elapsed: &str, columns: usize) -> String {
         let Self { ended, modules, totals, .. } = self;
         let unit = if *modules == 1 { "application" } else { "applications" };
@@ -170,7 +172,7 @@ impl Progress {
             }
         }
         let mut head = vec![plain(&format!("{ended}/{modules} ")), (DIM, elapsed.to_owned())];
-        // The worst first: what does not fit is missing.
+        // Failures first; counts that do not fit are left out.
         for (count, word, style) in [counts[1], counts[2], counts[0], counts[4], counts[3]] {
             let next = [plain(" "), (style, format!("{count} {word}"))];
             if count > 0 && width_of(&head) + width_of(&next) <= columns {
@@ -185,10 +187,10 @@ fn width_of(parts: &[(Style, String)]) -> usize {
     parts.iter().map(|(_, text)| text.width()).sum()
 }
 
-/// A line of at most so many columns; one that is cut says so.
+/// Returns a line truncated to this number of columns, with an ellipsis if truncated.
 fn fit(parts: &[(Style, String)], columns: usize) -> String {
-    let is_cut = width_of(parts) > columns;
-    let mut left = columns.saturating_sub(usize::from(is_cut));
+    let is_truncated = width_of(parts) > columns;
+    let mut left = columns.saturating_sub(usize::from(is_truncated));
     let mut line = String::new();
     for (style, text) in parts {
         let fits = |letter: &char| {
@@ -199,7 +201,7 @@ fn fit(parts: &[(Style, String)], columns: usize) -> String {
         let text: String = text.chars().take_while(fits).collect();
         line.extend([style.render().to_string(), text, style.render_reset().to_string()]);
     }
-    if is_cut && columns > 0 {
+    if is_truncated && columns > 0 {
         line.push('…');
     }
     line
@@ -214,7 +216,7 @@ mod tests {
         lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }
 
-    fn begun(progress: &mut Progress, launch: u64, tests: &[&str]) {
+    fn start_tests(progress: &mut Progress, launch: u64, tests: &[&str]) {
         let (module, launch) = (ModuleId(0), LaunchId(launch));
         progress.event(&RunEvent::LaunchStarted { module, launch, attempt: 1, part: (1, 1), pid: 1 });
         for test in tests {
@@ -224,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn running_tests_are_shown_those_that_began_first_before_others() {
+    fn running_tests_are_shown_oldest_first() {
         let mut progress = Progress::new(2);
         progress.name(ModuleId(0), "Shop.Tests");
-        begun(&mut progress, 1, &["a", "b"]);
-        begun(&mut progress, 2, &[]);
+        start_tests(&mut progress, 1, &["a", "b"]);
+        start_tests(&mut progress, 2, &[]);
         let now = progress.started;
         let lines = plain(&progress.lines(now, 24, 80));
         assert_eq!(
@@ -255,18 +257,18 @@ mod tests {
     fn a_line_names_the_tests_that_run_for_longest() {
         let mut progress = Progress::new(2);
         let started = progress.started;
-        let beat = |progress: &Progress, seconds| {
+        let status_line = |progress: &Progress, seconds| {
             let now = started + std::time::Duration::from_secs(seconds);
-            anstream::adapter::strip_str(&progress.beat(now)).to_string()
+            anstream::adapter::strip_str(&progress.status_line(now)).to_string()
         };
-        assert_eq!(beat(&progress, 30), "running 0 of 2 applications done, 0 passed 30.000 s\n");
+        assert_eq!(status_line(&progress, 30), "running 0 of 2 applications done, 0 passed 30.000 s\n");
         progress.totals = Totals { passed: 3, failed: 1, ..Totals::default() };
-        begun(&mut progress, 1, &["a", "b", "c", "d", "e"]);
+        start_tests(&mut progress, 1, &["a", "b", "c", "d", "e"]);
         for (place, test) in progress.launches.values_mut().flat_map(|it| it.tests.iter_mut()).enumerate() {
             test.1 = started + std::time::Duration::from_secs(u64::try_from(place).unwrap());
         }
         assert_eq!(
-            beat(&progress, 60),
+            status_line(&progress, 60),
             "running 0 of 2 applications done, 3 passed, 1 failed 1 min 0 s: Test a (1 min 0 s), Test b (59.000 s), Test c (58.000 s), 2 more\n"
         );
     }
@@ -275,7 +277,7 @@ mod tests {
     fn a_small_terminal_is_not_filled() {
         let mut progress = Progress::new(1);
         let many: Vec<String> = (0..50).map(|number| number.to_string()).collect();
-        begun(&mut progress, 1, &many.iter().map(String::as_str).collect::<Vec<_>>());
+        start_tests(&mut progress, 1, &many.iter().map(String::as_str).collect::<Vec<_>>());
         for (rows, expected) in [(1, 1), (2, 1), (4, 2), (8, 4), (24, 9), (100, 9)] {
             let lines = plain(&progress.lines(progress.started, rows, 80));
             assert_eq!(lines.len(), expected, "{rows}: {lines:?}");
@@ -284,11 +286,11 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_little_room_names_are_cut_and_times_are_not() {
+    fn narrow_terminals_truncate_names_and_keep_times() {
         let mut progress = Progress::new(12);
         progress.totals = Totals { passed: 1234, failed: 56, skipped: 7, ..Totals::default() };
         progress.name(ModuleId(0), "bin/Release/Shop.Tests.dll");
-        begun(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
+        start_tests(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
         let started = progress.started;
         for test in progress.launches.values_mut().flat_map(|launch| launch.tests.iter_mut()) {
             test.1 = started;
@@ -310,7 +312,7 @@ mod tests {
     #[test]
     fn tests_are_counted_and_not_their_attempts() {
         let mut progress = Progress::new(1);
-        begun(&mut progress, 1, &["a"]);
+        start_tests(&mut progress, 1, &["a"]);
         let mut ended = |so_far| {
             let result = TestResult { uid: "a".into(), ..TestResult::default() };
             progress.event(&RunEvent::TestEnded { module: ModuleId(0), launch: LaunchId(1), result, so_far });

@@ -1,4 +1,4 @@
-//! Results, totals and facts of the runner in the words of reports.
+//! Conversions of the runner's results, totals and facts to those of reports.
 
 use std::mem::take;
 
@@ -6,7 +6,7 @@ use runtap_mtp as mtp;
 use runtap_mtp::TestInfo;
 use runtap_test_report::{Artifact, Attempt, Exception, Facts, Level, Location, State, Totals, Trait};
 
-/// What the run has counted.
+/// Converts the totals of a run.
 pub(super) fn counted(totals: &mtp::Totals) -> Totals {
     Totals {
         total: totals.total(),
@@ -34,7 +34,7 @@ pub(super) fn facts(known: &TestInfo) -> Facts {
     }
 }
 
-/// Takes the texts.
+/// Converts a result, moving its texts.
 pub(super) fn attempt(result: &mut mtp::TestResult) -> Attempt {
     let exceptions = result.exceptions.drain(..).map(|exception| Exception {
         message: exception.message.unwrap_or_default(),

@@ -1,4 +1,5 @@
-//! The reports of a run: files, standard output, and what GitHub shows. Most are written at its end, one while it goes on.
+//! The reports of a run: files, standard output, and GitHub annotations. Most are written at the end, event reports during the
+//! run.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -15,45 +16,45 @@ use super::usage;
 use crate::exit::{hint_of, is_broken_pipe};
 use crate::output::Output;
 
-/// The name by which GitHub's report is asked for.
-const GITHUB: &str = "github";
-/// The names of the report that has all events while they happen.
-const EVENTS: [&str; 2] = ["jsonl", "events"];
-/// The path that means standard output.
+/// The name of the report for GitHub.
+const GITHUB_NAME: &str = "github";
+/// The names of the event report.
+const EVENT_NAMES: [&str; 2] = ["jsonl", "events"];
+/// The path that stands for standard output.
 pub(super) const STDOUT: &str = "-";
 
 /// The reports of a run.
 #[derive(Debug, Default)]
 pub(super) struct Reports(Vec<Report>);
 
-/// A report that is to be written.
+/// A requested report.
 #[derive(Debug)]
 enum Report {
-    /// A file, opened before anything is started.
+    /// A file, opened before any application is started.
     File(Format, PendingFile),
-    /// Standard output, which has nothing else then.
+    /// A report on standard output, which then has no other content.
     Stdout(Format),
-    /// All events, into a file that is there as soon as the run begins.
+    /// An event report in a file that is created when the run starts.
     Events(PendingFile),
-    /// The same, on standard output.
+    /// An event report on standard output.
     EventsOnStdout,
-    /// Annotations in the output, and the summary of the job.
+    /// Annotations in the output and the summary of the job.
     GitHub,
 }
 
-/// What a report is called on the command line and in the configuration.
-enum Kind {
+/// The kind of a report, parsed from its name on the command line or in the configuration.
+enum ReportKind {
     Format(Format),
     Events,
     GitHub,
 }
 
-impl Kind {
+impl ReportKind {
     fn of(name: &str) -> anyhow::Result<Self> {
-        if name == GITHUB {
+        if name == GITHUB_NAME {
             return Ok(Self::GitHub);
         }
-        if EVENTS.contains(&name) {
+        if EVENT_NAMES.contains(&name) {
             return Ok(Self::Events);
         }
         Format::from_name(name).map(Self::Format).ok_or_else(|| {
@@ -63,26 +64,26 @@ impl Kind {
     }
 }
 
-/// What a report can be called, and what it is for.
+/// Returns the names of reports with their descriptions.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let formats = Format::ALL.into_iter().map(|format| (format.name(), Some(format.about())));
     formats.chain([
-        (EVENTS[0], Some("Everything that happens, a line of JSON each, while it happens")),
-        (GITHUB, Some("Annotations and the summary of a job, for GitHub Actions")),
+        (EVENT_NAMES[0], Some("Everything that happens, a line of JSON each, while it happens")),
+        (GITHUB_NAME, Some("Annotations and the summary of a job, for GitHub Actions")),
     ])
 }
 
-/// Whether all of them exist, so that a mistake is told before anything is done.
+/// Checks that all requested reports exist, to detect mistakes before the run.
 pub(super) fn check(wanted: &[(String, Option<PathBuf>)]) -> anyhow::Result<()> {
-    wanted.iter().try_for_each(|(name, path)| match (Kind::of(name)?, path) {
-        (Kind::GitHub, Some(_)) => {
+    wanted.iter().try_for_each(|(name, path)| match (ReportKind::of(name)?, path) {
+        (ReportKind::GitHub, Some(_)) => {
             Err(usage("a report for GitHub has no file", "--report github".to_owned()))
         }
         _ => Ok(()),
     })
 }
 
-/// Opens what was asked for; `directory` is for those without a path. Nothing that is there is changed.
+/// Opens the requested reports; `directory` is for reports without a path. Existing files are not changed yet.
 pub(super) fn open(
     wanted: &[(String, Option<PathBuf>)],
     directory: Option<&Path>,
@@ -92,16 +93,17 @@ pub(super) fn open(
     check(wanted)?;
     let (mut reports, mut places) = (Vec::new(), HashSet::new());
     for (name, path) in wanted {
-        let format = match Kind::of(name)? {
-            Kind::Format(format) => Some(format),
-            Kind::Events => None,
-            Kind::GitHub => {
+        let format = match ReportKind::of(name)? {
+            ReportKind::Format(format) => Some(format),
+            ReportKind::Events => None,
+            ReportKind::GitHub => {
                 reports.push(Report::GitHub);
                 continue;
             }
         };
         let path = path.clone().unwrap_or_else(|| {
-            let extension = format.map_or(EVENTS[0], |format| format.extension().trim_start_matches('.'));
+            let extension =
+                format.map_or(EVENT_NAMES[0], |format| format.extension().trim_start_matches('.'));
             let name = format!("test-results.{extension}");
             directory.unwrap_or_else(|| Path::new("")).join(name)
         });
@@ -116,19 +118,19 @@ pub(super) fn open(
             reports.push(format.map_or(Report::EventsOnStdout, Report::Stdout));
             continue;
         }
-        let draft = draft(&path)?;
-        if draft.is_file() {
-            if !places.insert(place(&path)) {
+        let pending = open_file(&path)?;
+        if pending.is_file() {
+            if !places.insert(path_identity(&path)) {
                 let why = format!("two reports have the path {}", path.display());
                 return Err(usage(why, format!("--report {name}=FILE, with another one")));
             }
-            if modules.iter().any(|module| place(module.path()) == place(&path)) {
+            if modules.iter().any(|module| path_identity(module.path()) == path_identity(&path)) {
                 return Err(usage(format!("{} is a test application", path.display()), None));
             }
         }
         reports.push(match format {
-            Some(format) => Report::File(format, draft),
-            None => Report::Events(draft),
+            Some(format) => Report::File(format, pending),
+            None => Report::Events(pending),
         });
     }
     Ok(Reports(reports))
@@ -138,22 +140,23 @@ fn is_stdout(path: &Path) -> bool {
     [STDOUT, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// Reports are for others to read: they have the rights of any new file. What is refused is a mistake like any other one.
-fn draft(path: &Path) -> anyhow::Result<PendingFile> {
-    let refused = |error: runtap_os::output::Error| {
+/// Opens a report's file. Reports are meant to be read by others, so the file gets default permissions. An error counts as
+/// invalid usage.
+fn open_file(path: &Path) -> anyhow::Result<PendingFile> {
+    let file_error = |error: runtap_os::output::Error| {
         let advice = error.cause.advice().map(str::to_owned);
         usage(format!("{error}: {}", error.cause), advice)
     };
     if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        make_folder(directory).map_err(refused)?;
+        make_folder(directory).map_err(file_error)?;
     }
-    PendingFile::public(path).map_err(refused)
+    PendingFile::public(path).map_err(file_error)
 }
 
-/// What is the same for two paths of one file: the folder and the name, wherever links lead.
-fn place(path: &Path) -> (PathBuf, OsString) {
+/// Returns an identity of a path: the canonical directory and the name, after following links.
+fn path_identity(path: &Path) -> (PathBuf, OsString) {
     let mut path = path.to_owned();
-    // As many as the system follows. What is behind a link need not be there.
+    // The limit of links that the system follows. A link's target need not exist.
     for _ in 0..40 {
         match path.read_link() {
             Ok(target) => path = path.parent().unwrap_or_else(|| Path::new("")).join(target),
@@ -166,18 +169,18 @@ fn place(path: &Path) -> (PathBuf, OsString) {
 }
 
 impl Reports {
-    /// Whether standard output is one of them.
-    pub(super) fn take_stdout(&self) -> bool {
+    /// Returns whether a report uses standard output.
+    pub(super) fn uses_stdout(&self) -> bool {
         self.0.iter().any(Report::is_on_stdout)
     }
 
-    /// Where events go while they happen, each with what it is. The files are there from now on.
+    /// Creates the event reports, and returns each with its title.
     pub(super) fn begin(&mut self) -> anyhow::Result<Vec<(String, Box<dyn Write + Send>)>> {
         let mut live: Vec<(String, Box<dyn Write + Send>)> = Vec::new();
         for report in std::mem::take(&mut self.0) {
             let title = report.title();
             match report {
-                Report::Events(draft) => live.push((title, Box::new(draft.appear()?.0))),
+                Report::Events(pending) => live.push((title, Box::new(pending.appear()?.0))),
                 Report::EventsOnStdout => {
                     live.push((title, Box::new(io::stdout())));
                     self.0.push(report);
@@ -188,14 +191,14 @@ impl Reports {
         Ok(live)
     }
 
-    /// Whether any of them is made of the results, at the end.
-    pub(super) fn need_results(&self) -> bool {
+    /// Returns whether a report is written from the results at the end.
+    pub(super) fn needs_results(&self) -> bool {
         self.0.iter().any(|report| !matches!(report, Report::Events(_) | Report::EventsOnStdout))
     }
 
-    /// Whether they show what only a listing says of tests, of a run that ended with this code. GitHub is told where tests
-    /// are that did not pass.
-    pub(super) fn want_facts(&self, exit_code: i32) -> bool {
+    /// Returns whether a report shows facts that only a listing provides, for a run with this exit code. GitHub annotations
+    /// need the locations of tests that failed.
+    pub(super) fn needs_facts(&self, exit_code: i32) -> bool {
         self.0.iter().any(|report| match report {
             Report::File(..) | Report::Stdout(_) => true,
             Report::GitHub => exit_code != 0,
@@ -203,10 +206,10 @@ impl Reports {
         })
     }
 
-    /// Writes them, unless results are lost. One that can't be written is told, and keeps none of the others from it. Returns
-    /// whether all are written.
+    /// Writes the reports unless results are lost. An error is reported and does not affect other reports. Returns whether all
+    /// reports were written.
     pub(super) fn write(self, results: Option<&Spool<File>>, output: Output) -> bool {
-        let taken = output.json() || self.take_stdout();
+        let taken = output.json() || self.uses_stdout();
         let mut all = true;
         for report in self.0 {
             let title = report.title();
@@ -227,14 +230,16 @@ impl Report {
         matches!(self, Self::Stdout(_) | Self::EventsOnStdout)
     }
 
-    /// What it is, and where it goes.
+    /// Returns the kind and destination of the report.
     fn title(&self) -> String {
         let on_stdout = |name| format!("{name} report on standard output");
         match self {
-            Self::File(format, draft) => format!("{} report {}", format.name(), draft.wanted().display()),
-            Self::Events(draft) => format!("{} report {}", EVENTS[0], draft.wanted().display()),
+            Self::File(format, pending) => {
+                format!("{} report {}", format.name(), pending.wanted().display())
+            }
+            Self::Events(pending) => format!("{} report {}", EVENT_NAMES[0], pending.wanted().display()),
             Self::Stdout(format) => on_stdout(format.name()),
-            Self::EventsOnStdout => on_stdout(EVENTS[0]),
+            Self::EventsOnStdout => on_stdout(EVENT_NAMES[0]),
             Self::GitHub => "report for GitHub".to_owned(),
         }
     }
@@ -246,16 +251,16 @@ impl Report {
         output: Output,
     ) -> anyhow::Result<()> {
         if let Self::Events(_) | Self::EventsOnStdout = self {
-            // They are written.
+            // These reports were written during the run.
             return Ok(());
         }
         let spool = results.ok_or_else(|| anyhow::anyhow!("results of the run are lost"))?;
         match self {
-            Self::File(format, draft) => {
-                let mut file = BufWriter::new(draft.file());
+            Self::File(format, pending) => {
+                let mut file = BufWriter::new(pending.file());
                 format.write(spool, &mut file)?;
                 file.into_inner().map_err(io::IntoInnerError::into_error)?;
-                let path = draft.appear_whole()?;
+                let path = pending.appear_whole()?;
                 output.note(format_args!("{} report: {}", format.name(), path.display()));
                 Ok(())
             }
@@ -265,19 +270,19 @@ impl Report {
                 Ok(out.flush()?)
             }
             Self::Events(_) | Self::EventsOnStdout => Ok(()),
-            Self::GitHub => on_github(spool, stdout_is_taken, output),
+            Self::GitHub => write_github(spool, stdout_is_taken, output),
         }
     }
 }
 
-fn on_github(spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
+fn write_github(spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
     let path = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
     let root = match path("GITHUB_WORKSPACE") {
         Some(root) => root,
         None => std::env::current_dir()?,
     };
     let options = github::Options::new(root.to_string_lossy());
-    // GitHub reads both streams of a step; a document keeps its own.
+    // GitHub reads both streams of a step, so keep a document on standard output intact.
     if stdout_is_taken {
         github::annotations(spool, io::stderr().lock(), &options)?;
     } else {
@@ -289,7 +294,7 @@ fn on_github(spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyh
     };
     let mut text = Vec::new();
     github::summary(spool, &mut text)?;
-    // Where others can write, a link may be theirs.
+    // Does not follow links, which other users may have created.
     let mut file = append(&path)?;
     file.write_all(&text)?;
     Ok(())

@@ -1,8 +1,8 @@
-//! A terminal with lines that stay, and below them the state of the run, drawn anew again and again; elsewhere, a line with
-//! that state from time to time.
+//! Output of lines with the progress of the run below them, which is redrawn in place; without a terminal, a status line from
+//! time to time.
 //!
-//! The cursor rests at the beginning of the state: what is [said beside](beside) it meanwhile takes its place, and the next
-//! drawing goes below that.
+//! The cursor rests at the start of the progress. Text printed [beside](print_beside) it overwrites the progress, which is then
+//! drawn below.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,41 +13,41 @@ use std::time::{Duration, Instant};
 
 use super::progress::Progress;
 
-/// How often the state is drawn: times in it change, whatever happens.
-const TICK: Duration = Duration::from_millis(200);
+/// The redraw interval; elapsed times change even without events.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often the state is a line of its own, where it is not drawn: who reads a log while it grows is to see that it does.
-const BEAT: Duration = Duration::from_secs(30);
+/// The interval of status lines when the progress is not drawn, so that readers of a log see that the run continues.
+const STATUS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// From the beginning of this line to the end of the screen, nothing: the terminal itself may have written `^C` there. In
-/// two steps, this line and those below it: whoever erases a whole screen at once has tmux keep it in its history.
+/// Erases from the start of this line to the end of the screen, where the terminal may have echoed `^C`. Done in two steps,
+/// because tmux saves a screen that is erased at once to its history.
 const ERASE: &str = "\r\x1b[K\x1b[B\x1b[J\x1b[A";
 
-/// Whoever draws or says something has the terminal for itself meanwhile. There is one terminal.
+/// Serializes all output to the terminal.
 static TERMINAL: Mutex<()> = Mutex::new(());
-/// Whether a state is to be seen on standard output.
+/// Whether progress is currently drawn on standard output.
 static DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Says something by another way than a [`Screen`], in the place of the state that may be drawn.
-pub(super) fn beside(say: impl FnOnce()) {
+/// Prints by other means than a [`Screen`], after erasing the progress.
+pub(super) fn print_beside(print: impl FnOnce()) {
     let _terminal = lock(&TERMINAL);
     if DRAWN.load(Ordering::Relaxed) {
         let mut out = io::stdout();
-        // Who draws hears of what is wrong with the terminal.
+        // The next drawing reports an error of the terminal.
         let _ = out.write_all(ERASE.as_bytes()).and_then(|()| out.flush());
     }
-    say();
+    print();
 }
 
-/// Writes lines; on a terminal, with the state of the run below them.
+/// Writes lines; on a terminal, with the progress of the run below them.
 pub(super) struct Screen<W> {
-    /// Lines that wait to be written together.
-    waiting: Vec<u8>,
-    shared: Arc<Mutex<Shared<W>>>,
-    ticking: Option<(Sender<()>, JoinHandle<()>)>,
+    /// Lines that are written at the next flush.
+    pending: Vec<u8>,
+    shared: Arc<Mutex<ScreenState<W>>>,
+    ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-struct Shared<W> {
+struct ScreenState<W> {
     out: W,
     progress: Option<Progress>,
     size: fn() -> Option<(usize, usize)>,
@@ -55,51 +55,52 @@ struct Shared<W> {
 }
 
 impl<W: Write + Send + 'static> Screen<W> {
-    /// Writes lines to `out` and nothing else.
+    /// Creates a screen that writes only lines to `out`.
     pub(super) fn plain(out: W) -> Self {
         Self::new(out, None, || None)
     }
 
-    /// Shows the progress below them as well, on a terminal of this size in rows and columns.
+    /// Creates a screen that draws the progress below the lines. `size` returns the rows and columns of the terminal.
     pub(super) fn with_progress(out: W, progress: Progress, size: fn() -> Option<(usize, usize)>) -> Self {
-        // Who writes lines hears of what is wrong with the terminal.
-        Self::new(out, Some(progress), size).ticking(TICK, |shared| drop(shared.draw(&[])))
+        // Writing lines reports an error of the terminal.
+        Self::new(out, Some(progress), size).with_ticker(REDRAW_INTERVAL, |shared| drop(shared.draw(&[])))
     }
 
-    /// Writes lines, and from time to time one with the progress.
-    pub(super) fn with_beat(out: W, progress: Progress) -> Self {
-        Self::new(out, Some(progress), || None).ticking(BEAT, |shared| drop(shared.beat(Instant::now())))
+    /// Creates a screen that writes lines, and the progress as a line from time to time.
+    pub(super) fn with_status_lines(out: W, progress: Progress) -> Self {
+        Self::new(out, Some(progress), || None)
+            .with_ticker(STATUS_INTERVAL, |shared| drop(shared.write_status(Instant::now())))
     }
 
-    fn ticking(mut self, every: Duration, tick: fn(&mut Shared<W>)) -> Self {
+    fn with_ticker(mut self, every: Duration, tick: fn(&mut ScreenState<W>)) -> Self {
         let shared = Arc::clone(&self.shared);
         let (stop, stopped) = mpsc::channel();
-        let ticking = move || {
+        let tick_loop = move || {
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 tick(&mut lock(&shared));
             }
         };
-        // Without this thread the state is drawn when something is written.
-        let ticking = thread::Builder::new().name("test-progress".into()).spawn(ticking);
-        self.ticking = ticking.ok().map(|thread| (stop, thread));
+        // Without this thread, the progress is drawn only with new lines.
+        let ticker = thread::Builder::new().name("test-progress".into()).spawn(tick_loop);
+        self.ticker = ticker.ok().map(|thread| (stop, thread));
         self
     }
 
     fn new(out: W, progress: Option<Progress>, size: fn() -> Option<(usize, usize)>) -> Self {
-        let shared = Shared { out, progress, size, is_drawn: false };
-        Self { waiting: Vec::new(), shared: Arc::new(Mutex::new(shared)), ticking: None }
+        let shared = ScreenState { out, progress, size, is_drawn: false };
+        Self { pending: Vec::new(), shared: Arc::new(Mutex::new(shared)), ticker: None }
     }
 
-    /// Changes the state; it is drawn at the next tick or with the next lines.
+    /// Changes the progress, which is redrawn at the next tick or with the next lines.
     pub(super) fn progress(&self, change: impl FnOnce(&mut Progress)) {
         if let Some(progress) = &mut lock(&self.shared).progress {
             change(progress);
         }
     }
 
-    /// There is no state any more: what follows stays.
+    /// Removes the progress; later lines are permanent.
     pub(super) fn end_progress(&mut self) -> io::Result<()> {
-        if let Some((stop, thread)) = self.ticking.take() {
+        if let Some((stop, thread)) = self.ticker.take() {
             drop(stop);
             let _ = thread.join();
         }
@@ -115,38 +116,38 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<W: Write> Write for Screen<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.waiting.extend_from_slice(bytes);
+        self.pending.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.waiting.is_empty() {
+        if self.pending.is_empty() {
             return Ok(());
         }
-        let lines = std::mem::take(&mut self.waiting);
+        let lines = std::mem::take(&mut self.pending);
         lock(&self.shared).draw(&lines)
     }
 }
 
 impl<W> Drop for Screen<W> {
     fn drop(&mut self) {
-        if let Some((stop, thread)) = self.ticking.take() {
+        if let Some((stop, thread)) = self.ticker.take() {
             drop(stop);
             let _ = thread.join();
         }
     }
 }
 
-impl<W: Write> Shared<W> {
-    /// The state as one line among the others.
-    fn beat(&mut self, now: Instant) -> io::Result<()> {
-        match self.progress.as_ref().map(|progress| progress.beat(now)) {
+impl<W: Write> ScreenState<W> {
+    /// Writes the progress as a line.
+    fn write_status(&mut self, now: Instant) -> io::Result<()> {
+        match self.progress.as_ref().map(|progress| progress.status_line(now)) {
             Some(line) => self.draw(line.as_bytes()),
             None => Ok(()),
         }
     }
 
-    /// Lines in the place of the state, and the state below them; in one piece, so that nothing flickers.
+    /// Overwrites the progress with lines and draws it below them, in a single write to avoid flicker.
     fn draw(&mut self, lines: &[u8]) -> io::Result<()> {
         let _terminal = lock(&TERMINAL);
         let mut all = Vec::new();
@@ -158,7 +159,7 @@ impl<W: Write> Shared<W> {
         if let (Some(progress), Some((rows, columns))) = (&self.progress, (self.size)()) {
             let state = progress.lines(Instant::now(), rows, columns);
             for line in &state {
-                // A line feed at the last column would leave an empty row.
+                // A line feed after the last column would leave an empty row.
                 all.extend(line.as_bytes());
                 all.extend(b"\r\n");
             }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_take_the_place_of_the_state_and_the_end_leaves_none() {
+    fn lines_overwrite_the_progress_and_the_end_erases_it() {
         let terminal = Terminal::default();
         let mut screen = Screen::new(terminal.clone(), Some(Progress::new(1)), || Some((10, 40)));
         writeln!(screen, "one").unwrap();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_lines_only() {
+    fn a_plain_screen_writes_only_lines() {
         let pipe = Terminal::default();
         let mut screen = Screen::plain(pipe.clone());
         writeln!(screen, "one").unwrap();
@@ -228,17 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_the_state_as_lines_until_the_end() {
+    fn a_screen_with_status_lines_writes_them_until_the_end() {
         let pipe = Terminal::default();
-        let mut screen = Screen::with_beat(pipe.clone(), Progress::new(1));
+        let mut screen = Screen::with_status_lines(pipe.clone(), Progress::new(1));
         writeln!(screen, "one").unwrap();
         screen.flush().unwrap();
         let now = Instant::now();
-        lock(&screen.shared).beat(now).unwrap();
+        lock(&screen.shared).write_status(now).unwrap();
         writeln!(screen, "two").unwrap();
         screen.flush().unwrap();
         screen.end_progress().unwrap();
-        lock(&screen.shared).beat(now).unwrap();
+        lock(&screen.shared).write_status(now).unwrap();
         let text = anstream::adapter::strip_str(&pipe.text()).to_string();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!((lines.len(), lines[0], lines[2]), (3, "one", "two"));

@@ -1,4 +1,4 @@
-//! What a run is asked to be: the command line over a profile of `runtap.toml`, as values of the libraries.
+//! The settings of a run: the command line merged over a profile of `runtap.toml`, as values of the libraries.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -18,18 +18,18 @@ use crate::cli::{FlakyResult, Rerun, Test};
 use crate::exit::{TEST_USAGE, with_list};
 use crate::output::Output;
 
-/// A test that runs longer is told of, unless something else is said.
-const SLOW: Duration = Duration::from_secs(30);
+/// The default time after which a running test is reported as slow.
+const DEFAULT_SLOW: Duration = Duration::from_secs(30);
 
-/// What was asked for.
+/// The settings of a run.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// The directory of patterns and of the history.
+    /// The root directory of patterns and the history.
     pub(super) root: PathBuf,
     pub(super) selection: Selection,
-    /// Reports, with absolute paths where there are any.
+    /// The names of reports, with absolute paths if given.
     pub(super) reports: Vec<(String, Option<PathBuf>)>,
-    /// Earlier runs; `None`: nothing is kept of them.
+    /// The history of runs; `None` if none is kept.
     pub(super) store: Option<Store>,
     options: Options,
 }
@@ -56,7 +56,7 @@ impl Settings {
             usage(error.to_string(), hint)
         })?;
         let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), &found)?;
-        let options = given(test)?.over(without_what_was_given(configured, test));
+        let options = command_line_options(test)?.over(without_overridden(configured, test));
         let selection = selection(test, &options)?;
         let store = match &test.history {
             _ if test.no_history => None,
@@ -76,7 +76,7 @@ impl Settings {
         Ok(Self { root, selection, reports, store, options })
     }
 
-    /// Puts into a run what holds for all of its tests.
+    /// Applies the settings that are common to all tests.
     pub(super) fn apply(&self, spec: &mut RunSpec) {
         let Options {
             parallel,
@@ -95,14 +95,14 @@ impl Settings {
         spec.max_failed = limit(*max_fail).map(|it| u64::from(it.get()));
         spec.minimum_expected = minimum_expected_tests.unwrap_or_default().into();
         spec.timeouts = Timeouts {
-            slow: slow.map_or(Some(SLOW), |it| limit(Some(it))),
+            slow: slow.map_or(Some(DEFAULT_SLOW), |it| limit(Some(it))),
             test: limit(*timeout_per_test),
             ..Timeouts::default()
         };
         spec.flaky_fails = *flaky == Some(Flaky::Fail);
     }
 
-    /// What holds for single tests, of which this is known.
+    /// Returns the rules for individual tests; `None` if there are none.
     pub(super) fn rules(&self, spec: &RunSpec, planned: &Planned) -> Option<Arc<dyn TestRules>> {
         if spec.mode != Mode::Run || RequiredFacts::of(&self.options) == RequiredFacts::NoRules {
             return None;
@@ -118,8 +118,8 @@ fn limit<T>(limit: Option<Limit<T>>) -> Option<T> {
     }
 }
 
-/// What the command line says.
-fn given(test: &Test) -> anyhow::Result<Options> {
+/// Returns the options of the command line.
+fn command_line_options(test: &Test) -> anyhow::Result<Options> {
     let quarantine: Result<Vec<_>, _> =
         test.quarantine.iter().map(|text| filter("--quarantine", text)).collect();
     let quarantine = Some(quarantine?).filter(|filters| !filters.is_empty());
@@ -141,8 +141,8 @@ fn given(test: &Test) -> anyhow::Result<Options> {
     })
 }
 
-/// What the command line says holds for all tests: overrides of the configuration are below it.
-fn without_what_was_given(mut options: Options, test: &Test) -> Options {
+/// Removes overrides of the configuration for options that the command line sets for all tests.
+fn without_overridden(mut options: Options, test: &Test) -> Options {
     for one in &mut options.overrides {
         one.retries = one.retries.filter(|_| test.retries.is_none());
         one.slow = one.slow.filter(|_| test.slow.is_none());
@@ -168,7 +168,7 @@ fn selection(test: &Test, options: &Options) -> anyhow::Result<Selection> {
         return Err(usage("--rerun goes by the outcomes of earlier runs: --no-history leaves none", None));
     }
     Ok(Selection {
-        // Ids are all that is wanted.
+        // Ids exclude a filter.
         filter: options.filter.clone().filter(|_| test.filter_uid.is_empty()),
         uids: test.filter_uid.clone(),
         partition,
@@ -185,19 +185,20 @@ fn filter(option: &str, text: &str) -> anyhow::Result<Filter> {
     })
 }
 
-/// Formats and files: those of the command line in the place of those of the configuration, whose paths are relative to it.
+/// Returns the names and paths of reports from the command line, or else from the configuration, whose paths are relative to
+/// its file.
 fn reports(
     test: &Test,
     configured: &[Report],
     found: &Configuration,
 ) -> anyhow::Result<Vec<(String, Option<PathBuf>)>> {
-    let given = |text: &String| match text.split_once('=') {
+    let parse = |text: &String| match text.split_once('=') {
         Some((name, STDOUT)) => Ok((name.to_owned(), Some(STDOUT.into()))),
         Some((name, path)) => Ok((name.to_owned(), Some(std::path::absolute(path)?))),
         None => Ok((text.clone(), None)),
     };
     if !test.report.is_empty() {
-        return test.report.iter().map(given).collect();
+        return test.report.iter().map(parse).collect();
     }
     let configured = configured.iter().map(|report| {
         let path = match report.path.as_deref() {

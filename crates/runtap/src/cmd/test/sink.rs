@@ -1,4 +1,4 @@
-//! Where the events of a run go: to people or to programs, and into reports.
+//! Distribution of a run's events to the output and the reports.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,13 +13,13 @@ use runtap_mtp::{ArtifactKeeper, Mode, ModuleId, RunEvent, RunSpec, Stop, StopLe
 use runtap_test_report::events::summary;
 use runtap_test_report::{Source as _, Spool};
 
-use super::lines::{LINE, Lines, cleaned};
-use super::list::Listed;
-use super::live::{Live, totals};
-use super::model::Gathered;
+use super::lines::{Lines, MAX_LINE, cleaned};
+use super::list::TestList;
+use super::live::{EventStream, totals};
+use super::model::RunResults;
 use super::progress::Progress;
 use super::reports::{self, Reports};
-use super::screen::{Screen, beside};
+use super::screen::{Screen, print_beside};
 use super::settings::Settings;
 use super::usage;
 use crate::cli::Test;
@@ -27,34 +27,34 @@ use crate::exit::{FAILED, is_broken_pipe};
 use crate::output::Output;
 use crate::units::Things;
 
-/// Takes the events of one run.
+/// Receives the events of a run.
 pub(super) struct Sink {
-    gathered: Gathered,
-    shown: Shown,
-    /// Reports that are written while things happen, each with what it is.
-    live: Vec<(String, Live<Out>)>,
+    results: RunResults,
+    shown: RunOutput,
+    /// Event reports, each with its title.
+    live: Vec<(String, EventStream<Out>)>,
     reports: Reports,
-    /// Something that was asked for can't be written.
+    /// Whether a requested output could not be written.
     failed: bool,
     collector: Option<Arc<Collector>>,
     started: Instant,
-    /// After this time the run is stopped.
+    /// The time after which the run is stopped.
     timeout: Option<Duration>,
     output: Output,
 }
 
-/// Where lines go: standard output, or standard error where that has a report.
+/// The output for lines: standard output, or standard error if a report uses standard output.
 type Out = Box<dyn Write + Send>;
 
-/// What is printed.
-enum Shown {
+/// The output of a run.
+enum RunOutput {
     Lines(Lines<Out>),
-    Events(Live<Out>),
-    /// One document at the end.
+    Events(EventStream<Out>),
+    /// A single document at the end.
     Summary,
-    /// Nobody reads it any more.
+    /// The reader has gone, so nothing is printed.
     Nothing,
-    List(Listed),
+    List(TestList),
 }
 
 impl Sink {
@@ -76,17 +76,17 @@ impl Sink {
             _ => None,
         };
         let shown = match options.list_tests {
-            Some(format) => Shown::List(Listed::new(format, output.json(), &spec.modules)),
-            None if output.json() && options.summary => Shown::Summary,
-            None if output.json() => Shown::Events(Live::new(Box::new(io::stdout()))),
+            Some(format) => RunOutput::List(TestList::new(format, output.json(), &spec.modules)),
+            None if output.json() && options.summary => RunOutput::Summary,
+            None if output.json() => RunOutput::Events(EventStream::new(Box::new(io::stdout()))),
             None => {
-                let screen = screen(options, spec, reports.take_stdout(), output);
-                Shown::Lines(Lines::new(screen, options.output, &spec.modules))
+                let screen = screen(options, spec, reports.uses_stdout(), output);
+                RunOutput::Lines(Lines::new(screen, options.output, &spec.modules))
             }
         };
-        let gathered = Gathered::new(&spec.modules)?;
+        let results = RunResults::new(&spec.modules)?;
         Ok(Self {
-            gathered,
+            results,
             shown,
             live: Vec::new(),
             reports,
@@ -98,42 +98,42 @@ impl Sink {
         })
     }
 
-    /// The run begins: before it, reports of another one stay as they are.
+    /// Starts the event reports. Until then, reports of an earlier run stay unchanged.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
         let live = self.reports.begin()?;
-        self.live = live.into_iter().map(|(title, to)| (title, Live::new(to))).collect();
+        self.live = live.into_iter().map(|(title, to)| (title, EventStream::new(to))).collect();
         Ok(())
     }
 
-    /// Whether somebody follows what applications print.
+    /// Returns whether any output shows what applications print.
     pub(super) fn follows_output(&self) -> bool {
-        matches!(self.shown, Shown::Events(_)) || !self.live.is_empty()
+        matches!(self.shown, RunOutput::Events(_)) || !self.live.is_empty()
     }
 
-    /// Who keeps the files that applications name.
+    /// Returns the collector of the files that applications report.
     pub(super) fn keeper(&self) -> Option<Arc<dyn ArtifactKeeper>> {
         self.collector.clone().map(|collector| collector as Arc<dyn ArtifactKeeper>)
     }
 
-    /// What was found out about tests before the run.
-    pub(super) fn know(&mut self, known: Vec<(ModuleId, TestInfo)>) {
-        self.gathered.know(known);
+    /// Adds facts about tests that were discovered before the run.
+    pub(super) fn add_known_tests(&mut self, known: Vec<(ModuleId, TestInfo)>) {
+        self.results.add_known_tests(known);
     }
 
-    /// All results so far; `None` if some are lost.
+    /// Returns all results so far; `None` if some are lost.
     pub(super) fn results(&self) -> Option<&Spool<File>> {
-        self.gathered.whole()
+        self.results.complete()
     }
 
-    /// Takes in what has happened, and the texts of a result; `stopped`: the run was told to end. What can't be written is
-    /// told, and the run goes on: the rest has its outcome.
+    /// Handles an event, and moves the texts of a result out of it; `stopped` tells whether the run was asked to stop. An
+    /// output that can't be written is reported, and the run continues for the others.
     pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) {
         if let Some(collector) = &self.collector {
             collector.event(event);
         }
         let interrupted = stopped.then(|| self.interruption(event));
-        let result = self.keep(|gathered| gathered.take(event, interrupted));
-        // Reports at the end are about the tests, and have the code of the run.
+        let result = self.modify(|results| results.take(event, interrupted));
+        // Reports at the end contain the run's exit code, so change it first.
         if let RunEvent::RunEnded { exit_code, .. } = event
             && *exit_code == code::OK
             && self.failed
@@ -141,25 +141,25 @@ impl Sink {
             *exit_code = i32::from(FAILED);
         }
         let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let spool = &self.gathered.spool;
+        let spool = &self.results.spool;
         let mut unwritten = Vec::new();
         self.live.retain_mut(|(title, live)| {
             let error = live.event(ts, event, result.as_ref(), spool).err();
-            let goes_on = error.is_none();
+            let is_written = error.is_none();
             unwritten.extend(error.map(|error| (format!("the {title}"), error)));
-            goes_on
+            is_written
         });
         let shown = match &mut self.shown {
-            Shown::Lines(lines) => lines.event(event, result.as_ref()),
-            Shown::Events(events) => events.event(ts, event, result.as_ref(), spool),
-            Shown::List(list) => {
-                list.take(event);
+            RunOutput::Lines(lines) => lines.event(event, result.as_ref()),
+            RunOutput::Events(events) => events.event(ts, event, result.as_ref(), spool),
+            RunOutput::List(list) => {
+                list.add_event(event);
                 Ok(())
             }
-            Shown::Summary | Shown::Nothing => Ok(()),
+            RunOutput::Summary | RunOutput::Nothing => Ok(()),
         };
         if let Err(error) = shown {
-            self.shown = Shown::Nothing;
+            self.shown = RunOutput::Nothing;
             unwritten.push(("what happens".to_owned(), error));
         }
         for (what, error) in unwritten {
@@ -167,7 +167,7 @@ impl Sink {
         }
     }
 
-    /// Nothing more is written there. If its reader has gone, that is no failure.
+    /// Reports that an output has failed, unless its reader has gone.
     fn fail(&mut self, what: &str, error: io::Error) {
         let error = anyhow::Error::new(error);
         if is_broken_pipe(&error) {
@@ -175,17 +175,17 @@ impl Sink {
         }
         self.failed = true;
         let error = error.context(format!("{what} can't be written any more"));
-        beside(|| self.output.error(&error, None));
+        print_beside(|| self.output.error(&error, None));
     }
 
-    /// Changes what is gathered. If results are lost by that, it is told.
-    fn keep<T>(&mut self, change: impl FnOnce(&mut Gathered) -> T) -> T {
-        let was_whole = self.gathered.lost.is_none();
-        let done = change(&mut self.gathered);
-        if was_whole && let Some(error) = &self.gathered.lost {
-            self.failed |= self.reports.need_results();
+    /// Changes the results. If results are lost by that, prints a warning.
+    fn modify<T>(&mut self, change: impl FnOnce(&mut RunResults) -> T) -> T {
+        let was_complete = self.results.lost.is_none();
+        let done = change(&mut self.results);
+        if was_complete && let Some(error) = &self.results.lost {
+            self.failed |= self.reports.needs_results();
             let folder = std::env::temp_dir();
-            beside(|| {
+            print_beside(|| {
                 self.output.warning(format_args!(
                     "results can't be kept in {}: {error}; without them, the reports and the test history of this run can't be written",
                     folder.display()
@@ -195,7 +195,7 @@ impl Sink {
         done
     }
 
-    /// Why the run was told to end.
+    /// Returns the reason why the run was stopped.
     fn interruption(&self, event: &RunEvent) -> &'static str {
         match event {
             RunEvent::RunEnded { exit_code: code::TOO_MANY_FAILED, .. } => {
@@ -208,18 +208,18 @@ impl Sink {
         }
     }
 
-    /// Asks the applications for the classes of the tests that they have run, if a report shows them: results do not say
-    /// them. `stop` ends that as well.
-    pub(super) fn look_up(&mut self, spec: &RunSpec, exit_code: i32, stop: &Stop) {
-        let modules = self.gathered.not_listed();
-        let at_once = stop.level() == Some(StopLevel::Hard);
-        let is_useless = at_once || modules.is_empty() || self.gathered.lost.is_some();
-        if spec.mode != Mode::Run || is_useless || !self.reports.want_facts(exit_code) {
+    /// Requests the classes of the tests that have run from the applications, because results lack them, if a report shows
+    /// classes. `stop` ends the requests as well.
+    pub(super) fn request_facts(&mut self, spec: &RunSpec, exit_code: i32, stop: &Stop) {
+        let modules = self.results.not_listed();
+        let is_hard_stop = stop.level() == Some(StopLevel::Hard);
+        let is_useless = is_hard_stop || modules.is_empty() || self.results.lost.is_some();
+        if spec.mode != Mode::Run || is_useless || !self.reports.needs_facts(exit_code) {
             return;
         }
         let limit = if stop.level().is_some() { spec.timeouts.grace } else { spec.timeouts.start };
         let silent = listing::list(spec, &modules, limit, stop, |module, test| {
-            self.keep(|gathered| gathered.learn(module, &test));
+            self.modify(|results| results.add_late_facts(module, &test));
         });
         let silent = silent.unwrap_or_else(|error| {
             self.output.warning(format_args!("no application can list its tests: {error}"));
@@ -233,23 +233,23 @@ impl Sink {
         }
     }
 
-    /// The run is over: what is written at the end. Returns whether everything is written that was asked for.
+    /// Writes the final output. Returns whether everything that was requested is written.
     pub(super) fn finish(mut self) -> anyhow::Result<bool> {
-        self.keep(Gathered::settle);
+        self.modify(RunResults::settle);
         if let Some(collector) = &self.collector {
-            tell_collected(&collector.finish(), self.output);
+            report_collected(&collector.finish(), self.output);
         }
-        self.failed |= !std::mem::take(&mut self.reports).write(self.gathered.whole(), self.output);
-        match std::mem::replace(&mut self.shown, Shown::Nothing) {
-            Shown::Summary => self.summarize(),
-            Shown::List(list) => list.finish(self.output)?,
-            Shown::Lines(_) | Shown::Events(_) | Shown::Nothing => {}
+        self.failed |= !std::mem::take(&mut self.reports).write(self.results.complete(), self.output);
+        match std::mem::replace(&mut self.shown, RunOutput::Nothing) {
+            RunOutput::Summary => self.summarize(),
+            RunOutput::List(list) => list.finish(self.output)?,
+            RunOutput::Lines(_) | RunOutput::Events(_) | RunOutput::Nothing => {}
         }
         Ok(!self.failed)
     }
 
     fn summarize(&mut self) {
-        let spool = &mut self.gathered.spool;
+        let spool = &mut self.results.spool;
         let run = spool.run_mut();
         if self.failed && run.exit_code == code::OK {
             run.exit_code = i32::from(FAILED);
@@ -262,7 +262,7 @@ impl Sink {
     }
 }
 
-/// Copies into this directory, or, without a name, into the usual one.
+/// Creates a collector that copies into this directory, or into the default one if the name is empty.
 fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<Collector> {
     let results = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
     let directory: PathBuf =
@@ -273,12 +273,12 @@ fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<
     })
 }
 
-fn tell_collected(collected: &Collected, output: Output) {
+fn report_collected(collected: &Collected, output: Output) {
     let Collected { directory, copies, rejected, more_rejected } = collected;
     let count = Things(*copies, "file");
     output.note(format_args!("collected {count} in {}", directory.display()));
     for (path, why) in rejected {
-        let path = cleaned(&path.to_string_lossy(), LINE);
+        let path = cleaned(&path.to_string_lossy(), MAX_LINE);
         output.warning(format_args!("not collected: {path}: {why}"));
     }
     if *more_rejected > 0 {
@@ -286,7 +286,7 @@ fn tell_collected(collected: &Collected, output: Output) {
     }
 }
 
-/// Where people read; with the state of the run, drawn in place or as a line from time to time.
+/// Returns the screen for text output, with progress drawn in place or as lines from time to time.
 fn screen(options: &Test, spec: &RunSpec, stdout_is_taken: bool, output: Output) -> Screen<Out> {
     let progress = Progress::new(spec.modules.len());
     let out: Out = match (stdout_is_taken, options.no_ansi) {
@@ -298,7 +298,7 @@ fn screen(options: &Test, spec: &RunSpec, stdout_is_taken: bool, output: Output)
     if options.no_progress || output.is_quiet() {
         Screen::plain(out)
     } else if stdout_is_taken || options.no_ansi || !output.can_draw() {
-        Screen::with_beat(out, progress)
+        Screen::with_status_lines(out, progress)
     } else {
         Screen::with_progress(out, progress, crate::output::size)
     }

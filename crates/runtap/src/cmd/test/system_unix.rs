@@ -1,4 +1,4 @@
-//! What a run asks of Unix.
+//! System functions of a run on Unix.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,18 +8,19 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// What the machine is called.
+/// Returns the host name.
 pub(super) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// A file that is written to at its end, made if it is not there; no link.
+/// Opens a file for appending, creating it if missing; does not follow a link.
 pub(super) fn append(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     File::options().append(true).create(true).custom_flags(flags).open(path)
 }
 
-/// How this program keeps an application. What an application leaves behind stays if it ends by itself.
+/// Returns the arguments with which runtap supervises an application. Processes that an application leaves behind continue if
+/// the application exits by itself.
 pub(super) fn process_keeper() -> Vec<OsString> {
     ["mtp", "keep", "--leave-group", "--"].map(OsString::from).into()
 }

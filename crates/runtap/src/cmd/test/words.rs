@@ -1,4 +1,4 @@
-//! How results look to people.
+//! Styles and formats of the text output.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub(super) const GOOD: Style = AnsiColor::Green.on_default();
 pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
 pub(super) const MIDDLE: Style = AnsiColor::Yellow.on_default();
 
-/// A duration as people read it.
+/// Formats a duration.
 pub(super) fn time(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),

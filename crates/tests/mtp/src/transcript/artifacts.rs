@@ -1,41 +1,42 @@
-//! Files that a recording names, when it is played to a server that may copy them. Recordings are not trusted.
+//! Filtering of file names in a recording that is played to a server, because servers may copy these files. Recordings are not
+//! trusted.
 
 use std::path::{Path, PathBuf};
 
 use runtap_mtp_proto::{FileArtifact, Frame, Limits, Message, MessageId};
 
-/// Looks through what is sent.
+/// Filters the messages that are sent.
 #[derive(Debug)]
-pub(crate) struct Guard {
-    /// Below it files may be named; `None`: none may.
+pub(crate) struct ArtifactFilter {
+    /// The directory of files that may be named; `None` if no file may be named.
     root: Option<PathBuf>,
-    /// Files that were not named.
+    /// The number of files that were left out.
     pub(crate) left_out: u64,
 }
 
-impl Guard {
-    /// Lets all files be named, or those below the folder where we run.
+impl ArtifactFilter {
+    /// Creates a filter that allows all files, or only files below the current directory.
     pub(crate) fn new(allows_all: bool) -> Self {
         Self { root: Path::new(if allows_all { "/" } else { "." }).canonicalize().ok(), left_out: 0 }
     }
 
-    /// Takes from `waiting` what can be sent: whole messages, without files that are here and not below our folder. Names of files
-    /// that are not here stay: they lead nowhere, and servers show them. A message that has not all come waits for its rest, which
-    /// may name one.
+    /// Removes from `waiting` and returns the complete messages, without files that exist outside the directory. Names of
+    /// missing files are kept: they are harmless, and servers show them. An incomplete message waits for its remainder, which
+    /// may name a file.
     pub(crate) fn take(&mut self, waiting: &mut Vec<u8>) -> Vec<u8> {
         let (mut ready, mut rest) = (Vec::new(), &waiting[..]);
         loop {
             match Frame::parse(rest, Limits::default()) {
                 Ok((frame, size)) => {
                     let (bytes, behind) = rest.split_at(size);
-                    match self.bounded(&frame) {
-                        Some(bounded) => ready.extend(bounded),
+                    match self.filtered(&frame) {
+                        Some(filtered) => ready.extend(filtered),
                         None => ready.extend_from_slice(bytes),
                     }
                     rest = behind;
                 }
                 Err(error) if error.is_incomplete() => break,
-                // No message, nor is what follows: a server reads no further.
+                // Neither these bytes nor the following ones are messages; a server stops reading here.
                 Err(_) => {
                     ready.extend_from_slice(rest);
                     rest = &[];
@@ -48,8 +49,8 @@ impl Guard {
         ready
     }
 
-    /// The message that is sent in the place of one that names files which may not be named.
-    fn bounded(&mut self, frame: &Frame<'_>) -> Option<Vec<u8>> {
+    /// Returns the replacement for a message that names disallowed files; `None` if the message may be sent as it is.
+    fn filtered(&mut self, frame: &Frame<'_>) -> Option<Vec<u8>> {
         if frame.id != MessageId::FILE_ARTIFACTS {
             return None;
         }
@@ -60,7 +61,7 @@ impl Guard {
         if let Some(artifacts) = &mut message.artifacts {
             artifacts.retain_mut(|artifact| self.may_be_named(artifact));
         }
-        // What was read can be written.
+        // A message that was decoded can be encoded.
         (self.left_out > before).then(|| Message::FileArtifacts(message).to_frame().unwrap_or_default())
     }
 
@@ -95,28 +96,28 @@ mod tests {
         Message::FileArtifacts(FileArtifacts { artifacts, ..FileArtifacts::default() }).to_frame().unwrap()
     }
 
-    /// Whole, in two pieces, and behind another message: what is named is the same.
+    /// The result does not depend on how the bytes are split.
     #[test]
-    fn only_files_below_the_folder_and_those_that_are_not_here_are_named() {
+    fn only_files_below_the_directory_and_missing_files_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let [inside, outside] = ["in", "out"].map(|name| folder.path().join(name));
         std::fs::create_dir(&inside).unwrap();
-        let [ours, theirs] = [&inside, folder.path()].map(|folder| folder.join("file"));
-        for file in [&ours, &theirs] {
+        let [own_file, foreign_file] = [&inside, folder.path()].map(|folder| folder.join("file"));
+        for file in [&own_file, &foreign_file] {
             std::fs::write(file, "").unwrap();
         }
         let by_dots = inside.join("../file");
-        let sent = frame(&[&ours, &theirs, &outside, &by_dots]);
-        let expected = frame(&[&ours, &outside]);
-        for cut in 0..=sent.len() {
-            let mut guard = Guard { root: Some(inside.canonicalize().unwrap()), left_out: 0 };
+        let sent = frame(&[&own_file, &foreign_file, &outside, &by_dots]);
+        let expected = frame(&[&own_file, &outside]);
+        for split in 0..=sent.len() {
+            let mut filter = ArtifactFilter { root: Some(inside.canonicalize().unwrap()), left_out: 0 };
             let (mut waiting, mut ready) = (expected.clone(), Vec::new());
-            for part in [&sent[..cut], &sent[cut..]] {
+            for part in [&sent[..split], &sent[split..]] {
                 waiting.extend_from_slice(part);
-                ready.extend(guard.take(&mut waiting));
+                ready.extend(filter.take(&mut waiting));
             }
-            assert_eq!((ready, waiting.len()), ([&expected[..], &expected].concat(), 0), "cut at {cut}");
-            assert_eq!(guard.left_out, 2);
+            assert_eq!((ready, waiting.len()), ([&expected[..], &expected].concat(), 0), "cut at {split}");
+            assert_eq!(filter.left_out, 2);
         }
     }
 }

@@ -1,32 +1,32 @@
-//! What can be wrong with a recording: a rule of the protocol that was broken, or the recording itself.
+//! The faults of a recording: broken rules of the protocol, and flaws of the recording itself.
 
 use std::fmt;
 
 use runtap_mtp_proto::{Rule, Severity};
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// Of the protocol, by the application.
+    /// A rule of the protocol, broken by the application.
     Protocol(Rule),
-    /// Of the format, by whoever has written the recording: what it says of the application may be wrong.
+    /// A rule of the format, broken by the recorder: the recording may misrepresent the application.
     Recording(Flaw),
 }
 
-/// Rules that recordings have to follow.
+/// The rules of the recording format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// REC001: a line of a connection that was not opened.
+    /// REC001: a line names a connection that was not opened.
     NotOpened,
-    /// REC002: another header.
+    /// REC002: there is a second header.
     SecondHeader,
-    /// REC003: a connection is opened that is open.
+    /// REC003: an open connection is opened again.
     OpenedTwice,
 }
 
 impl Fault {
-    /// The stable id: `MTP` or `REC`, and three digits.
+    /// Returns the stable id: `MTP` or `REC` and three digits.
     pub fn id(self) -> &'static str {
         match self {
             Self::Protocol(rule) => rule.id(),
@@ -36,7 +36,7 @@ impl Fault {
         }
     }
 
-    /// What follows from breaking it.
+    /// Returns the severity.
     pub fn severity(self) -> Severity {
         match self {
             Self::Protocol(rule) => rule.severity(),
@@ -44,7 +44,7 @@ impl Fault {
         }
     }
 
-    /// What is wrong when it is broken, in one line.
+    /// Returns a description of the fault in one line.
     pub fn summary(self) -> &'static str {
         match self {
             Self::Protocol(rule) => rule.summary(),
@@ -58,7 +58,7 @@ impl Fault {
         }
     }
 
-    /// Where the rule comes from.
+    /// Returns the source of the rule.
     pub fn source(self) -> &'static str {
         match self {
             Self::Protocol(rule) => rule.source(),

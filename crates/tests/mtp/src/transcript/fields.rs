@@ -4,10 +4,10 @@ use runtap_mtp_proto::render::{Field as Shown, FieldValue, Rendering};
 use runtap_transcript::Field;
 use serde_json::Value;
 
-/// The most values of one frame that are listed: a line with more would be too long to be read.
+/// The maximum number of values of a frame that are listed; a line with more would be too long to be read.
 const MAX_VALUES: usize = 10_000;
 
-/// The fields of a frame for a line of a recording; `None` if there are too many of them.
+/// Returns the fields of a frame for a line of a recording; `None` if there are too many.
 pub(crate) fn listed(rendering: &Rendering) -> Option<Vec<Field>> {
     let mut left = MAX_VALUES;
     let fields = rendering.fields.iter().map(|field| {
@@ -17,7 +17,7 @@ pub(crate) fn listed(rendering: &Rendering) -> Option<Vec<Field>> {
     fields.collect()
 }
 
-/// A value in JSON: a list of envelopes as a list of `[id, name, value]`, bytes as digits.
+/// Converts a value to JSON: a list of envelopes becomes a list of `[id, name, value]`, bytes become hexadecimal digits.
 fn value(shown: &FieldValue, left: &mut usize) -> Option<Value> {
     *left = left.checked_sub(1)?;
     Some(match shown {

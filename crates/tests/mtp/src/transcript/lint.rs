@@ -1,5 +1,5 @@
-//! Checks a recording against the rules of the protocol: what its application has said is given to the machine that
-//! `runtap test` answers with. And whether it is a recording of one start of an application.
+//! Checks of a recording against the rules of the protocol, with the state machine that `runtap test` uses as a server, and
+//! against the rules of recordings.
 
 use std::collections::BTreeMap;
 
@@ -11,50 +11,50 @@ use runtap_transcript::{Close, Direction, Entry, Frame, Header, Located, Open, P
 use serde_json::Value;
 
 use super::fault::{Fault, Flaw};
-use super::protocol::{TestPipe, implied, mode_of, pipe_of, what_of};
+use super::protocol::{TestPipe, missing_open, mode_of, pipe_of, what_of};
 
-/// More of them are counted and not told: a broken recording could have as many as it has frames.
-const MOST_FINDINGS: usize = 10_000;
-/// A server that has not answered after so many lines does not answer.
-const MOST_WAITING: usize = 1_000;
-/// The same for the bytes of these lines: in memory they take several times as many.
-const MOST_WAITING_BYTES: usize = 16 << 20;
+/// The maximum number of findings that are kept; further ones are only counted. A broken recording may have one per frame.
+const MAX_FINDINGS: usize = 10_000;
+/// The maximum number of lines that wait for the server's reply to the handshake.
+const MAX_WAITING_LINES: usize = 1_000;
+/// The maximum size of these lines in bytes; in memory they take several times as much.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 
-/// A rule that was broken, and where.
+/// A broken rule and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which one.
+    /// The rule.
     pub rule: Fault,
-    /// What exactly it was.
+    /// The details of the violation.
     pub detail: String,
-    /// The connection; none for what concerns the application as a whole.
+    /// The connection; `None` if the finding concerns the application as a whole.
     pub conn: Option<String>,
     /// The line of the recording.
     pub line: u64,
-    /// Which frame it was, from 1 on, over all connections; none if it was not a frame.
+    /// The number of the frame, from 1, over all connections; `None` if the line is not a frame.
     pub frame: Option<u64>,
 }
 
-/// What there is to be said of a recording that was checked.
+/// The totals of a checked recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Connections.
+    /// The number of connections.
     pub connections: u64,
-    /// Whole frames of both directions.
+    /// The number of complete frames of both directions.
     pub frames: u64,
-    /// Findings by severity: errors, and warnings.
+    /// The number of findings that are errors.
     pub errors: u64,
-    /// As above.
+    /// The number of findings that are warnings.
     pub warnings: u64,
-    /// The version that the server had chosen, if it had chosen one.
+    /// The version that the server chose; `None` if it chose none.
     pub version: Option<Version>,
-    /// Whether the recording has its last line: without it nothing is known of the application's end.
+    /// Whether the recording has its last line. Without it, the application's end is unknown.
     pub has_end: bool,
 }
 
-struct Link {
+struct LintedConnection {
     connection: Connection,
-    /// The request without a reply.
+    /// The request that waits for a reply.
     pending: Option<MessageId>,
     is_open: bool,
 }
@@ -62,13 +62,13 @@ struct Link {
 /// Checks recordings line by line.
 #[derive(Default)]
 pub struct Linter {
-    /// Lines before the server's first words, by which its settings are known.
+    /// Lines before the server's first message, which determines the settings.
     waiting: Vec<Located>,
-    /// Bytes of these lines.
+    /// The size of these lines in bytes.
     waiting_bytes: usize,
     header: Option<Header>,
     machine: Option<Application>,
-    links: BTreeMap<String, Link>,
+    links: BTreeMap<String, LintedConnection>,
     names: Vec<String>,
     summary: Summary,
     findings: Vec<Finding>,
@@ -81,12 +81,12 @@ impl std::fmt::Debug for Linter {
 }
 
 impl Linter {
-    /// One that has seen nothing.
+    /// Creates a linter.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next line.
+    /// Checks the next line.
     pub fn take(&mut self, located: Located) {
         if let Entry::Header(header) = &located.entry {
             if self.header.is_some() {
@@ -103,21 +103,21 @@ impl Linter {
         let answered = matches!(&located.entry, Entry::Frame(frame) if frame.dir == TestPipe::name(Direction::FromServer));
         self.waiting_bytes = self.waiting_bytes.saturating_add(located.bytes);
         self.waiting.push(located);
-        let is_full = self.waiting.len() >= MOST_WAITING || self.waiting_bytes >= MOST_WAITING_BYTES;
+        let is_full = self.waiting.len() >= MAX_WAITING_LINES || self.waiting_bytes >= MAX_WAITING_BYTES;
         if answered || is_full {
             self.begin();
         }
     }
 
-    /// Nothing more comes. What was found, in order; of very many, the first.
+    /// Ends the recording. Returns the summary and the findings in order, up to a maximum number.
     pub fn finish(mut self) -> (Summary, Vec<Finding>) {
         self.begin();
-        // Headers are looked at before the lines that wait.
+        // Headers are checked before waiting lines.
         self.findings.sort_by_key(|finding| finding.line);
         (self.summary, self.findings)
     }
 
-    /// Settings as the server had them, and then what was said before they were known.
+    /// Determines the server's settings, and then checks the waiting lines.
     fn begin(&mut self) {
         if self.machine.is_some() {
             return;
@@ -129,12 +129,12 @@ impl Linter {
                 _ => None,
             })
         };
-        let said = |from: Direction| {
+        let handshake_from = |from: Direction| {
             frames()
                 .filter(move |frame| frame.dir == TestPipe::name(from))
                 .find_map(|frame| handshake(frame.hex.as_deref()?))
         };
-        let (request, reply) = (said(Direction::FromClient), said(Direction::FromServer));
+        let (request, reply) = (handshake_from(Direction::FromClient), handshake_from(Direction::FromServer));
         self.summary.version = reply.as_ref().and_then(Handshake::chosen_version);
         self.machine = Some(Application::new(settings(
             &self.header.clone().unwrap_or_default(),
@@ -164,7 +164,7 @@ impl Linter {
                 let code = exit.code.filter(|code| *code >= 0).and_then(|code| i32::try_from(code).ok());
                 if let Some(machine) = &mut self.machine {
                     let output = machine.handle_exit(code);
-                    self.found(&output, line, None);
+                    self.add_violations(&output, line, None);
                 }
             }
             _ => {}
@@ -175,15 +175,15 @@ impl Linter {
         let Some(machine) = &mut self.machine else { return };
         let connection = machine.connect(pipe_of(open));
         self.names.push(open.conn.clone());
-        self.links.insert(open.conn.clone(), Link { connection, pending: None, is_open: true });
+        self.links.insert(open.conn.clone(), LintedConnection { connection, pending: None, is_open: true });
     }
 
-    /// What is said on a connection that was not opened is checked all the same.
+    /// Opens a connection that has no `open` line, so that its frames are checked too.
     fn open_unless_known(&mut self, first: Option<MessageId>, conn: &str, line: u64) {
         if !self.links.contains_key(conn) {
             let detail = "this is its first line".to_owned();
             self.flaw(Flaw::NotOpened, detail, Some(conn), line);
-            self.open(&implied(conn, first));
+            self.open(&missing_open(conn, first));
         }
     }
 
@@ -193,9 +193,9 @@ impl Linter {
     }
 
     fn frame(&mut self, line: u64, frame: &Frame) {
-        let is_whole = what_of(frame) == "frame";
-        self.summary.frames += u64::from(is_whole);
-        let number = is_whole.then_some(self.summary.frames);
+        let is_complete = what_of(frame) == "frame";
+        self.summary.frames += u64::from(is_complete);
+        let number = is_complete.then_some(self.summary.frames);
         let bytes = frame.hex.as_deref().unwrap_or_default();
         let id = Wire::parse(bytes, Limits::default()).ok().map(|(wire, _)| wire.id);
         self.open_unless_known(id, &frame.conn, line);
@@ -218,7 +218,7 @@ impl Linter {
                 frame: number,
             });
         }
-        self.found(&output, line, number);
+        self.add_violations(&output, line, number);
     }
 
     fn close(&mut self, line: u64, close: &Close) {
@@ -228,19 +228,19 @@ impl Linter {
         };
         link.is_open = false;
         let output = machine.handle_close(&mut link.connection);
-        let is_told = output.violations().next().is_some();
-        self.found(&output, line, None);
-        // Older recordings have the number of such bytes, and not the bytes.
+        let is_reported = output.violations().next().is_some();
+        self.add_violations(&output, line, None);
+        // Older recordings have only the number of these bytes.
         let leftover = close.more.get("leftover").and_then(Value::as_u64).unwrap_or(0);
-        let ours = close.side.as_deref() != Some(TestPipe::name(Direction::FromServer));
-        if leftover > 0 && ours && !is_told {
+        let is_from_application = close.side.as_deref() != Some(TestPipe::name(Direction::FromServer));
+        if leftover > 0 && is_from_application && !is_reported {
             let detail = format!("{leftover} bytes of a frame");
             let conn = Some(close.conn.clone());
             self.add(Finding { rule: Rule::CutFrame.into(), detail, conn, line, frame: None });
         }
     }
 
-    fn found(&mut self, output: &Output, line: u64, frame: Option<u64>) {
+    fn add_violations(&mut self, output: &Output, line: u64, frame: Option<u64>) {
         let violations: Vec<_> = output.violations().cloned().collect();
         for violation in violations {
             let conn = violation.connection.and_then(|id| self.name(id));
@@ -258,13 +258,13 @@ impl Linter {
             Severity::Error => self.summary.errors += 1,
             Severity::Warning => self.summary.warnings += 1,
         }
-        if self.findings.len() < MOST_FINDINGS {
+        if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
         }
     }
 }
 
-/// The handshake that a frame is.
+/// Returns the handshake in a frame; `None` if the frame is another message.
 fn handshake(bytes: &[u8]) -> Option<Handshake> {
     let (wire, _) = Wire::parse(bytes, Limits::default()).ok()?;
     if wire.id != MessageId::HANDSHAKE {
@@ -276,7 +276,7 @@ fn handshake(bytes: &[u8]) -> Option<Handshake> {
     }
 }
 
-/// What the server that was recorded expected: by the command, and by its own words.
+/// Returns the settings of the recorded server, from the command and the handshake.
 fn settings(header: &Header, request: Option<&Handshake>, reply: Option<&Handshake>) -> Settings {
     let mode = match (&header.cmd, request.and_then(Handshake::execution_mode)) {
         (Some(words), _) => mode_of(words.iter().map(String::as_str)),
@@ -285,7 +285,7 @@ fn settings(header: &Header, request: Option<&Handshake>, reply: Option<&Handsha
         _ => Mode::Run,
     };
     let versions = match reply {
-        // The one that was chosen; or none, where the application was rejected.
+        // The chosen version; no version if the application was rejected.
         Some(reply) => Versions::parse(&reply.chosen_version().map(|it| it.to_string()).unwrap_or_default()),
         None => Versions::all(),
     };

@@ -1,4 +1,4 @@
-//! What is written of a connection: its lines in the transcript.
+//! The lines of a connection in a transcript.
 
 use std::sync::Arc;
 
@@ -47,12 +47,12 @@ impl ConnectionLog {
         self.journal.message(&self.conn, from, None, bytes.len(), frame);
     }
 
-    /// Writes bytes that are no frame; `what` says what they are.
+    /// Writes bytes that are not a frame; `what` names their kind.
     pub(crate) fn fragment(&self, from: Direction, bytes: &[u8], what: &'static str) {
         self.journal.fragment(&self.conn, from, bytes, what);
     }
 
-    /// Writes that the connection was closed, by which side, and how many bytes of a frame were left over.
+    /// Writes that the connection was closed: the side, and the number of bytes of an incomplete frame.
     pub(crate) fn close(&self, side: Option<Direction>, leftover: usize, error: Option<String>) {
         let side = side.map(|side| self.journal.name_of(side).to_owned());
         let more = more([("leftover", leftover.into())]);
@@ -60,7 +60,7 @@ impl ConnectionLog {
     }
 }
 
-/// Returns keys of a line.
+/// Creates the additional keys of a line.
 pub(crate) fn more<const N: usize>(keys: [(&str, Value); N]) -> More {
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }

@@ -1,23 +1,23 @@
-//! Recordings of the `dotnet test` pipe: made, shown, checked, played back. docs/mtp-transcripts.md has the format.
+//! Recording, inspection, checking and replay of the `dotnet test` pipe. docs/mtp-transcripts.md describes the format.
 //!
 //! ```text
-//!  from the middle   test application ── dials ──▶ our socket ══▶ the socket of `dotnet test`, or of `runtap test`
-//!  as the server     test application ── dials ──▶ our socket: we answer
-//!  played back       we, in the place of a test application ── dial ──▶ the socket of a server
+//!  as a proxy        test application ── connects to ──▶ recorder's socket ══▶ socket of `dotnet test` or `runtap test`
+//!  as the server     test application ── connects to ──▶ recorder's socket, which replies
+//!  as a replay       replay in place of a test application ── connects to ──▶ socket of a server
 //! ```
 //!
-//! - [`Tap`] listens for an application and writes down everything that its processes and their server say; [`run`] starts
-//!   the application with it.
-//! - [`TestPipe`] decodes a recording for [`runtap_transcript::Inspector`], [`Linter`] checks one against the rules of the protocol and of
-//!   recordings, [`Replay`] plays the application's part of one to any server.
-//! - [`write_module`] leaves a script behind that a server takes for a test application.
+//! - [`Tap`] listens for an application and records all messages between its processes and their server; [`run`] starts the
+//!   application with a tap.
+//! - [`TestPipe`] decodes a recording for [`runtap_transcript::Inspector`], [`Linter`] checks a recording against the rules of
+//!   the protocol and of recordings, and [`Replay`] plays the application's side of a recording to any server.
+//! - [`write_module`] writes a script that servers accept as a test application.
 //!
-//! **What comes out is what came in**, but for one property: the name of the control pipe, which is replaced by that of a
-//! socket of ours so that what is said there is recorded too. A frame is passed on in one write once it is whole: MTP 1.8
-//! dies of a length that comes in parts. A line is written before its bytes are passed on, so a recorder that is killed has
-//! written all that was heard; if it can't be written, everything goes on passing.
+//! **Bytes are forwarded unchanged**, except for the name of the control pipe, which is replaced by the name of a recorded
+//! socket. A complete frame is forwarded in a single write, because MTP 1.8 fails on a length that arrives in parts. A line is
+//! written before its bytes are forwarded, so that a killed recorder has recorded everything it received; if a line can't be
+//! written, forwarding continues.
 //!
-//! Refuses to print, and to know words for people.
+//! Does not print, and contains no texts for users.
 
 mod artifacts;
 mod fault;
@@ -46,7 +46,7 @@ pub use script::{ScriptError, write_module};
 pub use tally::Tally;
 pub use tap::{Server, Tap, socket_path};
 
-/// The limits with which a transcript is read: a line has all digits of the largest frame, and its fields.
+/// Returns the limits for reading a transcript: a line has all digits of the largest frame, and its fields.
 pub fn limits() -> runtap_transcript::Limits {
     runtap_transcript::Limits { line: 160 << 20, ..runtap_transcript::Limits::default() }
 }

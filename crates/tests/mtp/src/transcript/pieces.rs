@@ -1,20 +1,20 @@
-//! What passes in one direction: read to its end, and cut into what may be passed on in one write, whole frames and bytes
-//! that are none.
+//! Splitting of one direction's bytes into pieces that may be forwarded in a single write: complete frames, and bytes that are
+//! not frames.
 
 use std::io::{ErrorKind, Read};
 use std::ops::ControlFlow;
 
 use runtap_mtp_proto::{DecodeError, Frame, Limits};
 
-/// Bytes that are read at once.
-const AT_ONCE: usize = 64 << 10;
+/// The size of the read buffer in bytes.
+const READ_SIZE: usize = 64 << 10;
 
-/// Reads until the end, until `take` has enough, or until nothing can be read any more. Then, why.
+/// Reads until the end, until `take` breaks, or until an error, which is returned as text.
 pub(crate) fn read_to_end(
     mut from: impl Read,
     mut take: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Option<String> {
-    let mut buffer = vec![0; AT_ONCE];
+    let mut buffer = vec![0; READ_SIZE];
     loop {
         let bytes = match from.read(&mut buffer) {
             Ok(0) => return None,
@@ -28,26 +28,26 @@ pub(crate) fn read_to_end(
     }
 }
 
-/// What may be passed on.
+/// A piece that may be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A whole frame with its length word.
+    /// A complete frame with its length word.
     Frame(Vec<u8>),
-    /// Bytes behind a length that no frame has: where the next one would begin is unknown.
+    /// Bytes after an invalid length, where the start of the next frame is unknown.
     Bytes(Vec<u8>),
 }
 
-/// Cuts a stream. Holds no more than what was fed.
+/// Splits a stream into pieces. Buffers at most the bytes that were fed.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     pending: Vec<u8>,
     limits: Limits,
-    /// Why there are no frames any more.
+    /// The error after which no frames can be found.
     broken: Option<DecodeError>,
 }
 
 impl Pieces {
-    /// Takes bytes, gives what has become whole with them.
+    /// Adds bytes, and returns the pieces that they complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
         if self.broken.is_some() {
             return vec![Piece::Bytes(bytes.to_vec())];
@@ -74,12 +74,12 @@ impl Pieces {
         pieces
     }
 
-    /// What is left of a frame at the end of the stream.
+    /// Takes the incomplete frame at the end of the stream.
     pub(crate) fn leftover(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
 
-    /// What was wrong with a length.
+    /// Returns the error of an invalid length.
     pub(crate) fn error(&self) -> Option<&DecodeError> {
         self.broken.as_ref()
     }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_passes_as_it_comes() {
+    fn bytes_that_are_not_frames_pass_unchanged() {
         let mut pieces = Pieces::default();
         let first = frame(b"a");
         let bad = [3, 0, 0, 0, 9];
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_cut_is_left_over() {
+    fn an_incomplete_frame_is_left_over() {
         let mut pieces = Pieces::default();
         let whole = frame(b"abc");
         assert_eq!(pieces.feed(&whole[..9]), []);
@@ -118,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_byte_is_lost_and_chunks_do_not_matter(
+        fn all_bytes_are_kept_however_the_stream_is_split(
             bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
             tail in prop::collection::vec(any::<u8>(), 0..20),
             cuts in prop::collection::vec(1_usize..30, 1..20),

@@ -1,4 +1,4 @@
-//! The `dotnet test` pipe as a protocol that is recorded.
+//! The `dotnet test` pipe as a recorded protocol.
 
 use runtap_mtp_proto::render::Rendering;
 use runtap_mtp_proto::server::{Mode, Pipe};
@@ -22,7 +22,7 @@ impl Protocol for TestPipe {
     const DIRECTIONS: [&'static str; 2] = ["h2s", "s2h"];
     type Connection = ();
 
-    /// The oldest transcripts do not name their protocol.
+    /// Accepts headers without a protocol too, as in the oldest transcripts.
     fn is_of(header: &Header) -> bool {
         header.more.get("protocol").is_none_or(|name| name == Self::NAME)
     }
@@ -31,7 +31,7 @@ impl Protocol for TestPipe {
         vec![decoded(from, frame)]
     }
 
-    /// Without the environment, which may have secrets.
+    /// Leaves out the environment, which may contain secrets.
     fn summarize_header(header: &Header) -> String {
         let words = header.cmd.clone().unwrap_or_default();
         let mode = mode_of(words.iter().map(String::as_str));
@@ -93,14 +93,14 @@ fn decoded(from: Direction, frame: &Frame) -> Decoded {
     }
 }
 
-/// Returns which pipe a recorded connection was made to. In older recordings its name tells.
+/// Returns the pipe of a recorded connection. Older recordings tell the pipe only by the connection's name.
 pub(crate) fn pipe_of(open: &Open) -> Pipe {
-    let said = open.more.get("pipe").and_then(Value::as_str);
-    if said.unwrap_or(&open.conn).starts_with("control") { Pipe::Control } else { Pipe::Data }
+    let pipe = open.more.get("pipe").and_then(Value::as_str);
+    if pipe.unwrap_or(&open.conn).starts_with("control") { Pipe::Control } else { Pipe::Data }
 }
 
-/// Returns the missing `open` line of a connection. The first message of a connection tells to which pipe it was made.
-pub(crate) fn implied(conn: &str, first: Option<MessageId>) -> Open {
+/// Returns the missing `open` line of a connection, whose first message determines the pipe.
+pub(crate) fn missing_open(conn: &str, first: Option<MessageId>) -> Open {
     let mut open = Open { conn: conn.to_owned(), ..Open::default() };
     if first == Some(MessageId::WAIT_FOR_SERVER_CONTROL) {
         open.more.insert("pipe".to_owned(), "control".into());
@@ -108,12 +108,12 @@ pub(crate) fn implied(conn: &str, first: Option<MessageId>) -> Open {
     open
 }
 
-/// Returns `frame`, or what the bytes of a line are instead.
+/// Returns `frame`, or the kind of bytes that a line has instead.
 pub(crate) fn what_of(frame: &Frame) -> &str {
     frame.more.get("what").and_then(Value::as_str).unwrap_or("frame")
 }
 
-/// Returns what an application does that is started with these arguments.
+/// Returns the mode of an application that is started with these arguments.
 pub(crate) fn mode_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Mode {
     let mut mode = Mode::Run;
     for word in words {
@@ -126,7 +126,7 @@ pub(crate) fn mode_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Mode {
     mode
 }
 
-/// Formats the version that the reply to a handshake has chosen.
-pub(crate) fn chosen(version: Option<Version>) -> String {
+/// Formats the version chosen in the reply to a handshake.
+pub(crate) fn version_text(version: Option<Version>) -> String {
     version.map_or_else(|| "rejected".to_owned(), |version| version.to_string())
 }

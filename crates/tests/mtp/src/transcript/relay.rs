@@ -1,11 +1,12 @@
-//! Between an application and its server: one connection of ours for each of the application's, frame by frame.
+//! The proxy between an application and its server. It has one connection to the server for each connection of the application,
+//! and forwards frame by frame.
 //!
 //! ```text
-//!  application ──▶ our data socket    ══▶ the server's
-//!  application ──▶ our control socket ══▶ the one that the server has named in its reply to a handshake
+//!  application ──▶ recorded data socket    ══▶ the server's data socket
+//!  application ──▶ recorded control socket ══▶ the control socket named in the server's reply to a handshake
 //! ```
 //!
-//! Either side's end is the other's: what was left of a frame is passed on, and both connections are closed.
+//! When either side closes, the remainder of its last frame is forwarded, and both connections are closed.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write as _};
@@ -28,13 +29,13 @@ use super::log::{ConnectionLog, more};
 use super::pieces::{Piece, Pieces, read_to_end};
 use super::tap::socket_path;
 
-/// `dotnet test` starts an application before its socket is there.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(5);
-/// A server has one control pipe; more of them than these are not recorded.
-const MOST_CONTROLS: usize = 8;
+/// The time-out for connecting to a server: `dotnet test` starts an application before its socket exists.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+/// The maximum number of recorded control pipes; servers have one.
+const MAX_CONTROLS: usize = 8;
 
-/// Passes on what an application and its server say.
+/// Forwards and records the messages of an application and its server.
 #[derive(Debug)]
 pub(crate) struct Relay {
     journal: Arc<Journal>,
@@ -43,8 +44,8 @@ pub(crate) struct Relay {
     closing: AtomicBool,
 }
 
-/// How one direction has ended.
-struct End {
+/// The end of one direction.
+struct DirectionEnd {
     leftover: usize,
     error: Option<String>,
 }
@@ -54,22 +55,22 @@ impl Relay {
         Self { journal, scratch, controls: Mutex::default(), closing: AtomicBool::new(false) }
     }
 
-    /// Passes one connection of the application on to the server, until either ends it.
+    /// Forwards one connection of the application to the server, until either side closes it.
     pub(crate) fn serve(self: &Arc<Self>, host: &LocalStream, server: &Path, pipe: Pipe) {
         let log = ConnectionLog::open(&self.journal, pipe);
-        let server = match self.dial(server) {
+        let server = match self.connect(server) {
             Ok(server) => server,
             Err(error) => {
                 let error = format!("{}: {error}", server.display());
                 return log.close(Some(Direction::FromServer), 0, Some(error));
             }
         };
-        // Who has ended it: the first one.
+        // The direction that ended first.
         let first = Mutex::new(None);
-        let end = |direction, end: End| {
+        let end = |direction, end: DirectionEnd| {
             first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((direction, end));
             for stream in [host, &server] {
-                // One that has gone is shut already.
+                // The stream may be shut down already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         };
@@ -78,8 +79,10 @@ impl Relay {
             let there = || end(Direction::FromClient, self.pass(host, &server, Direction::FromClient, &log));
             match thread::Builder::new().name("mtp-back".into()).spawn_scoped(scope, back) {
                 Ok(_) => there(),
-                // Without a thread for the replies there is nothing to be passed on.
-                Err(error) => end(Direction::FromServer, End { leftover: 0, error: Some(error.to_string()) }),
+                // Without a thread for the replies, the connection cannot be forwarded.
+                Err(error) => {
+                    end(Direction::FromServer, DirectionEnd { leftover: 0, error: Some(error.to_string()) })
+                }
             }
         });
         let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -88,14 +91,14 @@ impl Relay {
         log.close(side, leftover, error);
     }
 
-    /// A server that is not there yet is not waited for any more.
-    pub(crate) fn stop_dialling(&self) {
+    /// Stops waiting for servers that do not listen yet.
+    pub(crate) fn stop_connecting(&self) {
         self.closing.store(true, Ordering::SeqCst);
     }
 
-    /// Control connections that are open at `deadline` are closed.
+    /// Closes the control connections that are still open at `deadline`.
     pub(crate) fn close(&self, deadline: Instant) {
-        self.stop_dialling();
+        self.stop_connecting();
         let controls = std::mem::take(&mut *self.controls());
         for (_, mut socket) in controls {
             socket.close(deadline);
@@ -106,31 +109,31 @@ impl Relay {
         self.controls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn dial(&self, server: &Path) -> io::Result<LocalStream> {
+    fn connect(&self, server: &Path) -> io::Result<LocalStream> {
         let since = Instant::now();
         loop {
             match LocalStream::connect(server) {
                 Err(error)
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused)
-                        && since.elapsed() < PATIENCE
+                        && since.elapsed() < CONNECT_TIMEOUT
                         && !self.closing.load(Ordering::SeqCst) =>
                 {
-                    thread::sleep(PAUSE);
+                    thread::sleep(RETRY_INTERVAL);
                 }
                 connected => return connected,
             }
         }
     }
 
-    /// Passes one direction on until its end, or until nobody takes it.
+    /// Forwards one direction until its end, or until the other side stops reading.
     fn pass(
         self: &Arc<Self>,
         from: &LocalStream,
         mut to: &LocalStream,
         direction: Direction,
         log: &ConnectionLog,
-    ) -> End {
-        let (mut pieces, mut is_taken) = (Pieces::default(), true);
+    ) -> DirectionEnd {
+        let (mut pieces, mut is_read) = (Pieces::default(), true);
         let mut error = read_to_end(from, |bytes| {
             for piece in pieces.feed(bytes) {
                 let out = match piece {
@@ -140,36 +143,36 @@ impl Relay {
                         bytes
                     }
                 };
-                // What nobody takes is recorded all the same.
-                is_taken = is_taken && to.write_all(&out).is_ok();
+                // Bytes are recorded even if the other side has stopped reading.
+                is_read = is_read && to.write_all(&out).is_ok();
             }
-            if is_taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if is_read { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         let leftover = pieces.leftover();
         if !leftover.is_empty() {
             log.fragment(direction, &leftover, "part");
-            // The other side may have gone.
+            // The other side may have closed.
             let _ = to.write_all(&leftover);
         }
         if let Some(wrong) = pieces.error() {
             error.get_or_insert_with(|| wrong.to_string());
         }
-        End { leftover: leftover.len(), error }
+        DirectionEnd { leftover: leftover.len(), error }
     }
 
-    /// Writes a frame down, and gives what is passed on in its place.
+    /// Records a frame, and returns the bytes to forward.
     fn frame(self: &Arc<Self>, bytes: Vec<u8>, direction: Direction, log: &ConnectionLog) -> Vec<u8> {
         let renamed = match (direction, log.pipe) {
-            (Direction::FromServer, Pipe::Data) => self.with_our_control(&bytes),
+            (Direction::FromServer, Pipe::Data) => self.with_recorded_control(&bytes),
             _ => None,
         };
-        let (ours, said) = renamed.unzip();
-        log.frame(direction, &bytes, said.unwrap_or_default());
-        ours.unwrap_or(bytes)
+        let (recorded, keys) = renamed.unzip();
+        log.frame(direction, &bytes, keys.unwrap_or_default());
+        recorded.unwrap_or(bytes)
     }
 
-    /// The reply to a handshake with our control socket in the place of the server's; `None` for all other frames.
-    fn with_our_control(self: &Arc<Self>, bytes: &[u8]) -> Option<(Vec<u8>, More)> {
+    /// Returns the reply to a handshake with the recorded control socket in place of the server's; `None` for all other frames.
+    fn with_recorded_control(self: &Arc<Self>, bytes: &[u8]) -> Option<(Vec<u8>, More)> {
         let (frame, _) = Frame::parse(bytes, Limits::default()).ok()?;
         if frame.id != MessageId::HANDSHAKE {
             return None;
@@ -177,35 +180,35 @@ impl Relay {
         let Ok(Message::Handshake(mut handshake)) = Message::decode(&frame, Limits::default()) else {
             return None;
         };
-        let theirs = handshake.server_control_pipe()?.to_owned();
-        let ours = match self.control(&theirs) {
-            Ok(ours) => ours,
-            // Then the application dials the server's, and we do not hear what is said there.
+        let server_name = handshake.server_control_pipe()?.to_owned();
+        let recorded = match self.control(&server_name) {
+            Ok(recorded) => recorded,
+            // The application then connects to the server's control pipe, which is not recorded.
             Err(error) => {
                 return Some((bytes.to_vec(), more([("control_not_recorded", error.to_string().into())])));
             }
         };
-        let shown = port_address(&ours).to_str()?;
+        let shown = port_address(&recorded).to_str()?;
         handshake.set(HandshakeKey::SERVER_CONTROL_PIPE, shown);
-        let said = more([("control_passed_on_as", shown.into())]);
-        Some((Message::Handshake(handshake).to_frame().ok()?, said))
+        let keys = more([("control_passed_on_as", shown.into())]);
+        Some((Message::Handshake(handshake).to_frame().ok()?, keys))
     }
 
-    /// The socket of ours for a control pipe of the server's.
-    fn control(self: &Arc<Self>, theirs: &str) -> io::Result<PathBuf> {
+    /// Returns the recorded socket for a control pipe of the server.
+    fn control(self: &Arc<Self>, server_name: &str) -> io::Result<PathBuf> {
         let mut controls = self.controls();
-        if let Some((_, socket)) = controls.iter().find(|(known, _)| known == theirs) {
+        if let Some((_, socket)) = controls.iter().find(|(known, _)| known == server_name) {
             return Ok(socket.path().to_owned());
         }
-        if controls.len() >= MOST_CONTROLS || self.closing.load(Ordering::SeqCst) {
+        if controls.len() >= MAX_CONTROLS || self.closing.load(Ordering::SeqCst) {
             return Err(io::Error::other("there are too many control pipes"));
         }
         let path = socket_in(&self.scratch, &format!("c{}", controls.len()));
-        let server = socket_path(OsStr::new(theirs));
+        let server = socket_path(OsStr::new(server_name));
         let own = Arc::clone(self);
         let socket =
             Socket::listen(path.clone(), move |_, stream| own.serve(&stream, &server, Pipe::Control))?;
-        controls.push((theirs.to_owned(), socket));
+        controls.push((server_name.to_owned(), socket));
         Ok(path)
     }
 }

@@ -1,9 +1,9 @@
-//! The application's part of a recording, played to any server: its requests frame by frame, on as many connections, in
-//! their order; each waits for the reply to the one before it.
+//! Replay of the application's side of a recording to any server: sends its requests in order, on the same number of
+//! connections, each after the reply to the previous one.
 //!
-//! Patched is what must be: the ExecutionId, where the server has given one by its variable. All other ids, process ids and
-//! paths are the recorded ones; files of this machine outside the folder where it is played are not named (`artifacts`). What
-//! a server says on the control pipe is heard and not obeyed; Ctrl-C and signals end us.
+//! Only the ExecutionId is replaced, if the server has passed one in its variable. All other ids, process ids and paths are the
+//! recorded ones; existing files outside the working directory are not named (`artifacts`). Commands on the control pipe are
+//! ignored; Ctrl-C and signals end the replay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -20,76 +20,76 @@ use thiserror::Error;
 
 use runtap_transport::LocalStream;
 
-use super::artifacts::Guard;
-use super::protocol::{TestPipe, implied, mode_of, pipe_of};
+use super::artifacts::ArtifactFilter;
+use super::protocol::{TestPipe, missing_open, mode_of, pipe_of};
 use super::tap::socket_path;
 
-/// A server starts an application before its socket is there.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A server that has said nothing for so long is not going to.
-const SILENCE: Duration = Duration::from_mins(2);
-/// What a host exits with when its handshake was rejected.
-const INCOMPATIBLE: i32 = 12;
+/// The time-out for connecting to a server, which may start an application before its socket exists.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time-out for a reply.
+const REPLY_TIMEOUT: Duration = Duration::from_mins(2);
+/// The exit code of a host whose handshake was rejected.
+const INCOMPATIBLE_EXIT_CODE: i32 = 12;
 
-/// What keeps a recording from being played to its end.
+/// An error that ends a replay.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// Nobody listens.
+    /// The server does not listen.
     #[error("can't connect to {}: {source}", path.display())]
     Connect {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The server has gone, or says nothing.
+    /// The server has closed the connection, or does not reply.
     #[error("line {line}: the server does not take {what}: {source}")]
     Lost {
         /// The line of the recording.
         line: u64,
-        /// What was sent.
+        /// The request that was sent.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The reply is no frame, or not of the kind that the request has.
+    /// The reply is not a frame, or not of the expected type.
     #[error("line {line}: the reply to {what} {problem}")]
     Reply {
         /// The line of the recording.
         line: u64,
         /// The request.
         what: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The recording has no application's part.
+    /// The recording has no messages of an application.
     #[error("the recording has no message of an application")]
     Nothing,
-    /// It has more than is held.
-    #[error("line {line}: the recording has more than {MOST_HELD} bytes, too many to be played")]
+    /// The recording exceeds the maximum size.
+    #[error("line {line}: the recording has more than {MAX_HELD} bytes, too many to be played")]
     TooLarge {
-        /// At which it was too much.
+        /// The line that exceeds the limit.
         line: u64,
     },
 }
 
-/// All lines of a recording that is played, which are held until then.
-const MOST_HELD: u64 = 1 << 30;
+/// The maximum size of a recording, whose lines are held in memory.
+const MAX_HELD: u64 = 1 << 30;
 
-/// What was played.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Played {
-    /// Connections that were made.
+    /// The number of connections.
     pub connections: u64,
-    /// Requests that were sent.
+    /// The number of requests sent.
     pub requests: u64,
-    /// Control connections that the server had no pipe for.
+    /// The number of control connections left out because the server has no control pipe.
     pub left_out: u64,
-    /// Files of this machine that were not named, because they are not below the working directory.
+    /// The number of existing files that were not named because they are outside the working directory.
     pub foreign_files: u64,
-    /// The exit code to end with: the recorded one, 128 more than the number for a signal, 12 where the server has
-    /// rejected the handshake; `None` if none is recorded.
+    /// The exit code of the replay: the recorded one, 128 plus the number of a signal, or 12 if the server rejected the
+    /// handshake; `None` if none is recorded.
     pub code: Option<i32>,
 }
 
@@ -98,24 +98,24 @@ struct Step {
     line: u64,
     t: f64,
     conn: String,
-    what: What,
+    action: StepAction,
 }
 
 #[derive(Debug)]
-enum What {
+enum StepAction {
     Open(Pipe),
     Send(Vec<u8>),
     Close,
 }
 
-/// A recording that can be played.
+/// A recording to replay.
 #[derive(Debug, Default)]
 pub struct Replay {
     header: Header,
     steps: Vec<Step>,
-    /// About how many bytes they take.
+    /// The approximate size of the steps in bytes.
     held: u64,
-    /// Connections that a step opens.
+    /// The names of connections that have an opening step.
     opened: BTreeSet<String>,
     code: Option<i32>,
     execution_id: Option<String>,
@@ -123,62 +123,62 @@ pub struct Replay {
 }
 
 /// A connection to the server.
-struct Link {
+struct ServerConnection {
     stream: LocalStream,
     pipe: Pipe,
     received: Vec<u8>,
-    /// The beginning of a message.
+    /// An incomplete message to send.
     waiting: Vec<u8>,
-    /// The request without a reply, and the line of it.
+    /// The request that waits for a reply, with its line.
     pending: Option<(u64, MessageId)>,
     is_rejected: bool,
 }
 
 impl Replay {
-    /// One without lines.
+    /// Creates an empty replay.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names all files that the recording names. Without it, those of this machine that are not below the working directory are
-    /// left out: recordings are not trusted, and a server may copy the files.
+    /// Sets whether to name all files of the recording. By default, existing files outside the working directory are left out,
+    /// because recordings are not trusted and a server may copy the files.
     #[must_use]
     pub fn allow_all_files(self, allows: bool) -> Self {
         Self { allows_all_files: allows, ..self }
     }
 
-    /// Takes the next line of the recording.
+    /// Adds the next line of the recording.
     ///
     /// # Errors
-    /// More than is held was taken.
+    /// Fails if the recording exceeds the maximum size.
     pub fn take(&mut self, Located { line, bytes, entry }: Located) -> Result<(), ReplayError> {
-        // A frame has half as many bytes as its line; a short line is a step all the same.
+        // A frame has half as many bytes as its line, but every step takes memory.
         self.held = self.held.saturating_add((size_of::<Step>() + bytes) as u64);
-        if self.held > MOST_HELD {
+        if self.held > MAX_HELD {
             return Err(ReplayError::TooLarge { line });
         }
-        let step = |t, conn, what| Step { line, t, conn, what };
+        let step = |t, conn, action| Step { line, t, conn, action };
         match entry {
             Entry::Header(header) => self.header = header,
             Entry::Open(open) => {
                 let pipe = pipe_of(&open);
                 self.opened.insert(open.conn.clone());
-                self.steps.push(step(open.t, open.conn, What::Open(pipe)));
+                self.steps.push(step(open.t, open.conn, StepAction::Open(pipe)));
             }
             Entry::Frame(frame) if frame.dir == TestPipe::name(Direction::FromClient) => {
                 let bytes = frame.hex.unwrap_or_default();
                 if self.opened.insert(frame.conn.clone()) {
-                    let pipe = pipe_of(&implied(&frame.conn, id_of(&bytes)));
-                    self.steps.push(step(frame.t, frame.conn.clone(), What::Open(pipe)));
+                    let pipe = pipe_of(&missing_open(&frame.conn, id_of(&bytes)));
+                    self.steps.push(step(frame.t, frame.conn.clone(), StepAction::Open(pipe)));
                 }
                 if let (None, Some(Message::Handshake(handshake))) = (&self.execution_id, decoded(&bytes)) {
                     self.execution_id = handshake.execution_id().map(str::to_owned);
                 }
-                self.steps.push(step(frame.t, frame.conn, What::Send(bytes)));
+                self.steps.push(step(frame.t, frame.conn, StepAction::Send(bytes)));
             }
-            Entry::Close(close) => self.steps.push(step(close.t, close.conn, What::Close)),
+            Entry::Close(close) => self.steps.push(step(close.t, close.conn, StepAction::Close)),
             Entry::Exit(exit) => {
-                // The shell's way for signals, which are negative here.
+                // Convert negative signal numbers to exit codes as shells do.
                 self.code = exit.code.and_then(|code| i32::try_from(code).ok());
                 self.code = self
                     .code
@@ -189,28 +189,28 @@ impl Replay {
         Ok(())
     }
 
-    /// What the application was started for.
+    /// Returns the mode in which the application was started.
     pub fn mode(&self) -> Mode {
         mode_of(self.header.cmd.iter().flatten().map(String::as_str))
     }
 
-    /// What these arguments ask an application for.
+    /// Returns the mode that these arguments request.
     pub fn asked<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Mode {
         mode_of(arguments)
     }
 
-    /// Plays it to the server. `execution_id` is the one that the server has given. With `is_fast` the recorded pauses are
-    /// left out.
+    /// Plays the recording to the server. `execution_id` is the id that the server has passed. `is_fast` leaves out recorded
+    /// pauses.
     ///
     /// # Errors
-    /// The server is not there, has gone, or does not answer as servers do.
+    /// Fails if the server does not listen, closes a connection, or sends unexpected replies.
     pub fn play(
         mut self,
         server: &Path,
         execution_id: Option<&str>,
         is_fast: bool,
     ) -> Result<Played, ReplayError> {
-        if !self.steps.iter().any(|step| matches!(step.what, What::Send(_))) && self.code.is_none() {
+        if !self.steps.iter().any(|step| matches!(step.action, StepAction::Send(_))) && self.code.is_none() {
             return Err(ReplayError::Nothing);
         }
         let mut player = Player {
@@ -218,7 +218,7 @@ impl Replay {
             control: None,
             links: BTreeMap::new(),
             ids: self.execution_id.take().zip(execution_id.map(str::to_owned)),
-            guard: Guard::new(self.allows_all_files),
+            filter: ArtifactFilter::new(self.allows_all_files),
             played: Played::default(),
         };
         let started = Instant::now();
@@ -232,8 +232,8 @@ impl Replay {
         }
         player.finish()?;
         is_rejected |= player.links.values().any(|link| link.is_rejected);
-        let code = if is_rejected { Some(INCOMPATIBLE) } else { self.code };
-        Ok(Played { code, foreign_files: player.guard.left_out, ..player.played })
+        let code = if is_rejected { Some(INCOMPATIBLE_EXIT_CODE) } else { self.code };
+        Ok(Played { code, foreign_files: player.filter.left_out, ..player.played })
     }
 }
 
@@ -241,29 +241,29 @@ struct Player<'a> {
     server: &'a Path,
     /// The control pipe that the server has named.
     control: Option<PathBuf>,
-    links: BTreeMap<String, Link>,
-    /// The recorded ExecutionId and the one in its place.
+    links: BTreeMap<String, ServerConnection>,
+    /// The recorded ExecutionId and its replacement.
     ids: Option<(String, String)>,
-    guard: Guard,
+    filter: ArtifactFilter,
     played: Played,
 }
 
 impl Player<'_> {
-    /// Plays a step. Gives whether the server has rejected a connection that ends with it.
-    fn step(&mut self, Step { line, conn, what, .. }: Step) -> Result<bool, ReplayError> {
-        match what {
-            What::Open(Pipe::Data) => {
+    /// Plays a step. Returns whether the server has rejected a connection that this step closes.
+    fn step(&mut self, Step { line, conn, action, .. }: Step) -> Result<bool, ReplayError> {
+        match action {
+            StepAction::Open(Pipe::Data) => {
                 let stream = connect(self.server)?;
-                self.opened(conn, stream, Pipe::Data);
+                self.add_connection(conn, stream, Pipe::Data);
             }
-            What::Open(Pipe::Control) => match self.control.clone() {
+            StepAction::Open(Pipe::Control) => match self.control.clone() {
                 Some(path) => {
                     let stream = connect(&path)?;
-                    self.opened(conn, stream, Pipe::Control);
+                    self.add_connection(conn, stream, Pipe::Control);
                 }
                 None => self.played.left_out += 1,
             },
-            What::Send(bytes) => {
+            StepAction::Send(bytes) => {
                 let ids = self.ids.as_ref();
                 let Some(link) = self.links.get_mut(&conn) else { return Ok(false) };
                 if let Some(reply) = link.settle()? {
@@ -272,18 +272,18 @@ impl Player<'_> {
                 if link.is_rejected {
                     return Ok(false);
                 }
-                link.waiting.extend(patched(bytes, ids));
-                let ready = self.guard.take(&mut link.waiting);
+                link.waiting.extend(with_execution_id(bytes, ids));
+                let ready = self.filter.take(&mut link.waiting);
                 link.send(line, &ready)?;
                 self.played.requests += 1;
-                // What comes next may be a connection to the pipe that the reply names.
+                // The next step may connect to the pipe that the reply names.
                 if link.pipe == Pipe::Data
                     && let Some(reply) = link.settle()?
                 {
                     self.control = control_of(&reply).or_else(|| self.control.take());
                 }
             }
-            What::Close => {
+            StepAction::Close => {
                 if let Some(mut link) = self.links.remove(&conn) {
                     link.settle()?;
                     link.send_rest(line)?;
@@ -294,42 +294,42 @@ impl Player<'_> {
         Ok(false)
     }
 
-    fn opened(&mut self, conn: String, stream: LocalStream, pipe: Pipe) {
+    fn add_connection(&mut self, conn: String, stream: LocalStream, pipe: Pipe) {
         self.played.connections += 1;
         let (received, waiting) = (Vec::new(), Vec::new());
-        let link = Link { stream, pipe, received, waiting, pending: None, is_rejected: false };
+        let link = ServerConnection { stream, pipe, received, waiting, pending: None, is_rejected: false };
         self.links.insert(conn, link);
     }
 
-    /// Connections that were not closed when the recording ended.
+    /// Waits for replies on the connections that were open when the recording ended.
     fn finish(&mut self) -> Result<(), ReplayError> {
         self.links.values_mut().try_for_each(|link| link.settle().map(drop))
     }
 }
 
-impl Link {
+impl ServerConnection {
     fn send(&mut self, line: u64, bytes: &[u8]) -> Result<(), ReplayError> {
         let id = id_of(bytes);
-        let lost = |source| ReplayError::Lost { line, what: shown(id), source };
+        let lost = |source| ReplayError::Lost { line, what: describe_id(id), source };
         self.stream.write_all(bytes).map_err(lost)?;
         self.pending = id.map(|id| (line, id));
         Ok(())
     }
 
-    /// The beginning of a message whose rest never comes.
+    /// Sends the incomplete message at the end of a connection.
     fn send_rest(&mut self, line: u64) -> Result<(), ReplayError> {
         let rest = std::mem::take(&mut self.waiting);
         if self.is_rejected { Ok(()) } else { self.send(line, &rest) }
     }
 
-    /// Waits for the reply that is due, if one is. On the control pipe none ever is.
+    /// Waits for a pending reply and returns it if it is a handshake. The control pipe has no replies.
     fn settle(&mut self) -> Result<Option<Handshake>, ReplayError> {
         let Some((line, id)) = self.pending.filter(|_| self.pipe == Pipe::Data) else { return Ok(None) };
         self.pending = None;
         let problem = |problem: String| ReplayError::Reply { line, what: id.to_string(), problem };
         let lost = |source| ReplayError::Lost { line, what: id.to_string(), source };
         let mut buffer = [0; 4096];
-        self.stream.set_read_timeout(Some(SILENCE)).map_err(lost)?;
+        self.stream.set_read_timeout(Some(REPLY_TIMEOUT)).map_err(lost)?;
         loop {
             let reply = match Wire::parse(&self.received, Limits::default()) {
                 Ok((wire, size)) => {
@@ -366,7 +366,7 @@ fn id_of(bytes: &[u8]) -> Option<MessageId> {
     Wire::parse(bytes, Limits::default()).ok().map(|(wire, _)| wire.id)
 }
 
-fn shown(id: Option<MessageId>) -> String {
+fn describe_id(id: Option<MessageId>) -> String {
     id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string())
 }
 
@@ -375,7 +375,7 @@ fn connect(path: &Path) -> Result<LocalStream, ReplayError> {
     loop {
         match LocalStream::connect(path) {
             Ok(stream) => return Ok(stream),
-            Err(error) if error.kind() == ErrorKind::NotFound && since.elapsed() < PATIENCE => {
+            Err(error) if error.kind() == ErrorKind::NotFound && since.elapsed() < CONNECT_TIMEOUT => {
                 thread::sleep(Duration::from_millis(5));
             }
             Err(source) => return Err(ReplayError::Connect { path: path.to_owned(), source }),
@@ -389,21 +389,23 @@ fn control_of(reply: &Handshake) -> Option<PathBuf> {
 
 fn decoded(bytes: &[u8]) -> Option<Message> {
     let (wire, size) = Wire::parse(bytes, Limits::default()).ok()?;
-    // What follows the frame would be lost if it was written again.
+    // Bytes after the frame would be lost when writing it again.
     let is_alone = size == bytes.len();
     Message::decode(&wire, Limits::default()).ok().filter(|_| is_alone)
 }
 
-/// The frame with the ExecutionId that the server has given in place of the recorded one. A message that has none, another
-/// one, or that can't be written as it was read stays as it is.
-fn patched(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
-    let Some((recorded, given)) = ids.filter(|(recorded, given)| recorded != given) else { return bytes };
+/// Returns the frame with the given ExecutionId in place of the recorded one. A message with no or another id, or one that
+/// cannot be encoded exactly, is unchanged.
+fn with_execution_id(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
+    let Some((recorded, replacement)) = ids.filter(|(recorded, replacement)| recorded != replacement) else {
+        return bytes;
+    };
     let Some(mut message) = decoded(&bytes) else { return bytes };
     let is_faithful = message.to_frame().is_ok_and(|same| same == bytes);
     let id = match &mut message {
         Message::Handshake(handshake) => {
             if handshake.execution_id() == Some(recorded) {
-                handshake.set(HandshakeKey::EXECUTION_ID, given.as_str());
+                handshake.set(HandshakeKey::EXECUTION_ID, replacement.as_str());
             }
             None
         }
@@ -417,7 +419,7 @@ fn patched(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
         _ => None,
     };
     if let Some(id) = id.filter(|id| id.as_ref() == Some(recorded)) {
-        *id = Some(given.clone());
+        *id = Some(replacement.clone());
     }
     match message.to_frame() {
         Ok(frame) if is_faithful => frame,

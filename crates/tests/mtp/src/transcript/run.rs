@@ -1,4 +1,4 @@
-//! An application that is started with a tap in front of it, from its start until nothing of it is connected.
+//! Running an application behind a recording tap, until none of its processes is connected.
 
 #[cfg_attr(unix, path = "run/unix.rs")]
 #[cfg_attr(windows, path = "run/windows.rs")]
@@ -16,25 +16,25 @@ use runtap_transport::naming::port_address;
 use thiserror::Error;
 
 pub use self::system::Signals;
-use self::system::{behind, number, up_to, wait};
+use self::system::{number, prefix, wait, without_prefix};
 use super::protocol::{PIPE_OPTION, mode_of};
 use super::tally::Tally;
 use super::tap::{Server, Tap, socket_path};
 
-/// Processes that the application has started may have something left to say when it has ended.
-const LINGER: Duration = Duration::from_secs(2);
+/// The time in which processes that the application has started may still send messages after it has exited.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What keeps a recording from beginning.
+/// An error that prevents a recording.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No program.
+    /// No program was given.
     #[error("no application was given")]
     Empty,
-    /// The option for the server's socket, and no path behind it.
+    /// The option for the server's socket has no path.
     #[error("nothing follows {PIPE_OPTION}")]
     NoPipe,
-    /// No socket of ours.
+    /// The socket for the application can't be created.
     #[error("can't listen for the application: {0}")]
     Listen(#[source] io::Error),
     /// The program can't be started.
@@ -42,7 +42,7 @@ pub enum Error {
     Start {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The program can't be waited for.
@@ -53,36 +53,36 @@ pub enum Error {
 /// An application and its arguments.
 #[derive(Debug, Clone)]
 pub struct Application {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// Stdout carries a result of ours: what the application writes there goes to stderr.
+    /// Whether the application's standard output goes to standard error, because standard output carries runtap's result.
     pub stdout_on_stderr: bool,
 }
 
-/// What has become of it.
+/// The result of a recorded run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// How it has ended.
+    /// The exit status of the application.
     pub status: ExitStatus,
-    /// What was written.
+    /// The amount of data recorded.
     pub totals: Totals,
-    /// What it has reported, if we were the server.
+    /// The test results that it reported, if the recorder was the server.
     pub tally: Option<Tally>,
 }
 
 impl Application {
-    /// Who answers it: the server that its arguments name, else we.
+    /// Returns the application's server: the one that its arguments name, or else the recorder.
     ///
     /// # Errors
-    /// The option is there, and no path behind it.
+    /// Fails if the option for the server's socket has no path.
     pub fn server(&self) -> Result<Server, Error> {
         match pipe_argument(&self.words) {
-            Some(Given::Next(at)) => {
+            Some(PathPosition::Next(at)) => {
                 self.words.get(at).map(|name| Server::At(socket_path(name))).ok_or(Error::NoPipe)
             }
-            Some(Given::Here(at, length)) => {
+            Some(PathPosition::Here(at, length)) => {
                 let word = self.words.get(at).map(OsString::as_os_str).unwrap_or_default();
-                Ok(Server::At(socket_path(&behind(word, length))))
+                Ok(Server::At(socket_path(&without_prefix(word, length))))
             }
             None => {
                 let words: Vec<_> = self.words.iter().map(|word| word.to_string_lossy()).collect();
@@ -91,18 +91,18 @@ impl Application {
         }
     }
 
-    /// The words with our socket in them.
-    fn tapped(&self, socket: &Path) -> Vec<OsString> {
+    /// Returns the command line with the recorder's socket.
+    fn with_socket(&self, socket: &Path) -> Vec<OsString> {
         let (mut words, socket) = (self.words.clone(), port_address(socket));
         match pipe_argument(&words) {
-            Some(Given::Next(at)) => {
+            Some(PathPosition::Next(at)) => {
                 if let Some(word) = words.get_mut(at) {
                     *word = socket.into();
                 }
             }
-            Some(Given::Here(at, length)) => {
+            Some(PathPosition::Here(at, length)) => {
                 if let Some(word) = words.get_mut(at) {
-                    *word = up_to(word, length);
+                    *word = prefix(word, length);
                     word.push(socket);
                 }
             }
@@ -115,49 +115,49 @@ impl Application {
     }
 }
 
-/// Where the path of the server's socket is.
+/// The position of the path of the server's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Given {
-    /// It is this word.
+enum PathPosition {
+    /// The word with this index.
     Next(usize),
-    /// It is in this word, behind so many bytes.
+    /// The remainder of the word with this index, after this number of bytes.
     Here(usize, usize),
 }
 
-/// The platform takes `--option value`, `--option=value` and `--option:value`.
-fn pipe_argument(words: &[OsString]) -> Option<Given> {
+/// Finds the path. The platform accepts `--option value`, `--option=value` and `--option:value`.
+fn pipe_argument(words: &[OsString]) -> Option<PathPosition> {
     words.iter().enumerate().skip(1).find_map(|(at, word)| {
         match word.as_encoded_bytes().strip_prefix(PIPE_OPTION.as_bytes())? {
-            [] => Some(Given::Next(at + 1)),
-            [b'=' | b':', ..] => Some(Given::Here(at, PIPE_OPTION.len() + 1)),
+            [] => Some(PathPosition::Next(at + 1)),
+            [b'=' | b':', ..] => Some(PathPosition::Here(at, PIPE_OPTION.len() + 1)),
             _ => None,
         }
     })
 }
 
-/// Starts the application with a tap in front of it, and stays with it to its end.
+/// Runs the application with a tap in front of it, until it has exited.
 ///
 /// # Errors
-/// There is no socket, or the application can't be started: nothing was recorded then but the header.
+/// Fails if the socket can't be created or the application can't be started. Only the header was recorded then.
 pub fn run(application: &Application, journal: &Arc<Journal>, signals: &Signals) -> Result<Outcome, Error> {
     let server = application.server()?;
-    let are_server = matches!(server, Server::Ourselves(_));
-    // Before the program: one that finds no socket tries for ever.
+    let is_server = matches!(server, Server::Ourselves(_));
+    // Listen first, because a program that finds no socket retries forever.
     let tap = Tap::listen(server, journal).map_err(Error::Listen)?;
-    let words = application.tapped(tap.path());
+    let words = application.with_socket(tap.path());
     let [program, arguments @ ..] = &words[..] else { return Err(Error::Empty) };
     let mut command = Command::new(program);
     command.args(arguments);
     command.stdout(if application.stdout_on_stderr { io::stderr().into() } else { Stdio::inherit() });
-    if are_server {
-        // What the platform would send home.
+    if is_server {
+        // Disable the telemetry of the platform.
         command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").env("TESTINGPLATFORM_TELEMETRY_OPTOUT", "1");
     }
     let name = || program.to_string_lossy().into_owned();
     let mut child = command.spawn().map_err(|source| Error::Start { program: name(), source })?;
     let status = wait(&mut child, signals).map_err(Error::Wait)?;
     let code = status.code();
-    let tally = tap.close(Instant::now() + LINGER, code);
+    let tally = tap.close(Instant::now() + LINGER_TIMEOUT, code);
     journal.end(number(status));
     Ok(Outcome { status, totals: journal.totals(), tally })
 }
@@ -172,8 +172,8 @@ mod tests {
         Application { words: words.split(' ').map(OsString::from).collect(), stdout_on_stderr: false }
     }
 
-    fn tapped(words: &str) -> String {
-        let words = application(words).tapped(Path::new("/o"));
+    fn with_socket(words: &str) -> String {
+        let words = application(words).with_socket(Path::new("/o"));
         words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ")
     }
 
@@ -184,17 +184,17 @@ mod tests {
         assert_eq!(server("app --server dotnettestcli --dotnet-test-pipe /p"), at("/p"));
         assert_eq!(server("app --dotnet-test-pipe=/p x"), at("/p"));
         assert_eq!(server("app --dotnet-test-pipe:/p x"), at("/p"));
-        assert_eq!(tapped("app --dotnet-test-pipe /p --x y"), "app --dotnet-test-pipe /o --x y");
-        assert_eq!(tapped("app --dotnet-test-pipe=/p x"), "app --dotnet-test-pipe=/o x");
+        assert_eq!(with_socket("app --dotnet-test-pipe /p --x y"), "app --dotnet-test-pipe /o --x y");
+        assert_eq!(with_socket("app --dotnet-test-pipe=/p x"), "app --dotnet-test-pipe=/o x");
         assert!(matches!(application("app --dotnet-test-pipe").server(), Err(Error::NoPipe)));
     }
 
     #[test]
-    fn without_one_we_are_the_server() {
+    fn without_a_socket_the_recorder_is_the_server() {
         let server = |words: &str| application(words).server().unwrap();
         assert_eq!(server("app --suite core"), Server::Ourselves(Mode::Run));
         assert_eq!(server("app --list-tests"), Server::Ourselves(Mode::Discover));
         assert_eq!(server("app --list-tests --help"), Server::Ourselves(Mode::Help));
-        assert_eq!(tapped("app x"), "app x --server dotnettestcli --dotnet-test-pipe /o");
+        assert_eq!(with_socket("app x"), "app x --server dotnettestcli --dotnet-test-pipe /o");
     }
 }

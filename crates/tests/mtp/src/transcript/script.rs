@@ -1,4 +1,4 @@
-//! A script in the place of a test application: servers take any executable file for one.
+//! Scripts that act as test applications: servers accept any executable file as one.
 
 #[cfg_attr(unix, path = "script/unix.rs")]
 #[cfg_attr(windows, path = "script/windows.rs")]
@@ -13,38 +13,38 @@ use thiserror::Error;
 
 use self::system::{HEAD, make_executable, script};
 
-/// A script that can't be written.
+/// An error that prevents writing a script.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScriptError {
-    /// The system does not take it.
+    /// Writing failed.
     #[error("can't write the script: {0}")]
     Io(#[from] io::Error),
-    /// The file can't be made.
+    /// The file can't be created.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
-    /// A word that no script can have.
+    /// A word contains a NUL byte.
     #[error("a word of the command has a NUL byte")]
     Nul,
-    /// There is a file that is something else, such as the application itself.
+    /// Another file exists, such as the application itself.
     #[error("there is a file that is no script of runtap: it is not replaced")]
     Taken,
-    /// A word that no script of this system can have.
+    /// A word contains characters that no script on this system can pass on.
     #[error("a word of the command has a quotation mark or a line break, which no script can pass on")]
     Unquotable,
-    /// The system would not start it.
+    /// The system would not execute the file.
     #[error("the name of a script ends in .cmd")]
     Name,
-    /// Servers would have it run by `dotnet`.
+    /// Servers would run the file with `dotnet`.
     #[error("the name of a script can't end in .dll")]
     Dll,
 }
 
-/// Writes an executable script that starts `words` with the arguments that it gets itself behind them. It is there when it
-/// is whole. A script that was written in this way before is replaced, and no other file.
+/// Writes an executable script that starts `words`, followed by the arguments of the script. The file appears atomically.
+/// Replaces only files written by this function.
 ///
 /// # Errors
-/// It can't be written there, is another file, or must not have this name; or a word has a NUL byte.
+/// Fails if the file can't be written, is another file, or has an unsuitable name, or if a word contains a NUL byte.
 pub fn write_module(path: &Path, words: &[OsString]) -> Result<(), ScriptError> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("dll")) {
         return Err(ScriptError::Dll);
@@ -53,16 +53,16 @@ pub fn write_module(path: &Path, words: &[OsString]) -> Result<(), ScriptError> 
     if !may_be_replaced(path)? {
         return Err(ScriptError::Taken);
     }
-    let draft = PendingFile::of(path)?;
-    let mut file = draft.file();
+    let pending = PendingFile::of(path)?;
+    let mut file = pending.file();
     file.write_all(&text)?;
-    let (file, _) = draft.appear()?;
-    // Not by its path, where something else may be by now.
+    let (file, _) = pending.appear()?;
+    // Uses the open file, because its path may have been replaced.
     make_executable(&file)?;
     Ok(())
 }
 
-/// Whether nothing is there, or a script of ours.
+/// Returns whether the path is free or has a script of runtap.
 fn may_be_replaced(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {
@@ -70,7 +70,7 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
             runtap_os::output::open_ordinary(path)?.take(HEAD.len() as u64).read_to_end(&mut start)?;
             Ok(start == HEAD)
         }
-        // A link may lead to the application, and nothing else that there is can be a module.
+        // A link may refer to the application, and other kinds of files are not modules.
         Ok(_) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! The server's part, where there is none: answers as `runtap test` does, and writes down what both say.
+//! A recording server for applications without one: replies as `runtap test` does, and records all messages.
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -14,20 +14,20 @@ use super::log::ConnectionLog;
 use super::pieces::{Piece, Pieces, read_to_end};
 use super::tally::Tally;
 
-/// Answers all connections of one application.
+/// Serves all connections of one application.
 #[derive(Debug)]
-pub(crate) struct Answering {
+pub(crate) struct RecordingServer {
     journal: Arc<Journal>,
     state: Mutex<(Application, Tally)>,
 }
 
-impl Answering {
+impl RecordingServer {
     pub(crate) fn new(mode: Mode, journal: Arc<Journal>, control: &Path) -> Self {
         let settings = server_settings(mode, Some(control));
         Self { journal, state: Mutex::new((Application::new(settings), Tally::default())) }
     }
 
-    /// What was heard, once the application has ended and all connections are closed.
+    /// Returns the application's results, after it has exited and all connections are closed.
     pub(crate) fn finish(&self, code: Option<i32>) -> Tally {
         self.with(|application| ((), application.handle_exit(code)));
         self.state().1.clone()
@@ -37,7 +37,7 @@ impl Answering {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the machine, and counts what it says.
+    /// Runs the state machine and counts its output.
     fn with<T>(&self, ask: impl FnOnce(&mut Application) -> (T, Output)) -> (T, Output) {
         let mut state = self.state();
         let (application, tally) = &mut *state;
@@ -52,12 +52,12 @@ impl Answering {
         let (mut connection, _) = self.with(|application| (application.connect(pipe), Output::default()));
         let (mut pieces, mut side) = (Pieces::default(), Direction::FromClient);
         let error = read_to_end(stream, |bytes| {
-            heard(&mut pieces, bytes, &log);
+            record(&mut pieces, bytes, &log);
             let (closes, output) = self.with(|application| {
                 let output = application.handle_bytes(&mut connection, bytes);
                 (output.close, output)
             });
-            let written = say(stream, &output.transmit, &log);
+            let written = reply(stream, &output.transmit, &log);
             if closes || !written {
                 side = if written { Direction::FromServer } else { Direction::FromClient };
                 return ControlFlow::Break(());
@@ -74,8 +74,8 @@ impl Answering {
     }
 }
 
-/// Writes what an application has sent.
-fn heard(pieces: &mut Pieces, bytes: &[u8], log: &ConnectionLog) {
+/// Records what an application has sent.
+fn record(pieces: &mut Pieces, bytes: &[u8], log: &ConnectionLog) {
     for piece in pieces.feed(bytes) {
         match piece {
             Piece::Frame(frame) => log.frame(Direction::FromClient, &frame, More::new()),
@@ -84,8 +84,8 @@ fn heard(pieces: &mut Pieces, bytes: &[u8], log: &ConnectionLog) {
     }
 }
 
-/// Writes and sends replies; returns whether they were sent.
-fn say(mut stream: &LocalStream, replies: &[u8], log: &ConnectionLog) -> bool {
+/// Records and sends replies; returns whether they were sent.
+fn reply(mut stream: &LocalStream, replies: &[u8], log: &ConnectionLog) -> bool {
     for piece in Pieces::default().feed(replies) {
         if let Piece::Frame(frame) = piece {
             log.frame(Direction::FromServer, &frame, More::new());

@@ -1,4 +1,4 @@
-//! The most important content of a message, in one line. Texts are as the peer sent them: printers escape them.
+//! Summaries of messages in one line. Texts are unmodified; printing escapes them.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use runtap_mtp_proto::{FailedTest, Handshake, Message, State, SuccessfulTest};
 
 use runtap_transcript::Direction;
 
-use super::protocol::chosen;
+use super::protocol::version_text;
 
-/// The most tests of one message that are named.
-const NAMED: usize = 3;
+/// The maximum number of names from one message.
+const MAX_NAMED: usize = 3;
 
 /// Summarizes a message.
 pub(crate) fn summary(message: &Message, direction: Direction) -> String {
@@ -21,23 +21,23 @@ pub(crate) fn summary(message: &Message, direction: Direction) -> String {
         Message::CommandLineOptions(message) => {
             let options: Vec<_> = message.options.iter().flatten().collect();
             let names: Vec<_> = options.iter().map(|option| text(option.name.as_ref())).collect();
-            several(&names, "option")
+            format_list(&names, "option")
         }
         Message::DiscoveredTests(message) => {
             let tests = message.tests.iter().flatten();
             let names: Vec<_> =
-                tests.map(|test| named(test.display_name.as_ref(), test.uid.as_ref())).collect();
-            several(&names, "test")
+                tests.map(|test| display_name(test.display_name.as_ref(), test.uid.as_ref())).collect();
+            format_list(&names, "test")
         }
         Message::TestResults(message) => {
             let passed = message.successful.iter().flatten().map(successful);
             let all: Vec<_> = passed.chain(message.failed.iter().flatten().map(failed)).collect();
-            several(&all, "result")
+            format_list(&all, "result")
         }
         Message::FileArtifacts(message) => {
             let files = message.artifacts.iter().flatten();
             let paths: Vec<_> = files.map(|file| text(file.full_path.as_ref())).collect();
-            several(&paths, "file")
+            format_list(&paths, "file")
         }
         Message::SessionEvent(event) => {
             let kind = event.session_type.map_or_else(|| "no type".to_owned(), |kind| kind.to_string());
@@ -46,8 +46,8 @@ pub(crate) fn summary(message: &Message, direction: Direction) -> String {
         Message::TestsInProgress(message) => {
             let tests = message.tests.iter().flatten();
             let names: Vec<_> =
-                tests.map(|test| named(test.display_name.as_ref(), test.uid.as_ref())).collect();
-            several(&names, "test")
+                tests.map(|test| display_name(test.display_name.as_ref(), test.uid.as_ref())).collect();
+            format_list(&names, "test")
         }
         Message::AzureDevOpsLog(message) => text(message.text.as_ref()),
         Message::Display(message) => {
@@ -74,7 +74,7 @@ fn request(handshake: &Handshake) -> String {
 
 fn reply(handshake: &Handshake) -> String {
     let version = handshake.chosen_version();
-    let mut parts = vec![chosen(version)];
+    let mut parts = vec![version_text(version)];
     parts.extend(handshake.is_ide().then(|| "for an IDE".to_owned()));
     parts.extend(handshake.server_control_pipe().map(|pipe| format!("control pipe {pipe}")));
     parts.join(", ")
@@ -100,15 +100,15 @@ fn result(
     duration: Option<i64>,
 ) -> String {
     let state = state.map_or_else(|| "no state".to_owned(), |state| state.to_string());
-    // Units of 100 ns; some frameworks give negative ones.
+    // In units of 100 ns; some frameworks send negative durations.
     let took = duration.and_then(|ticks| u64::try_from(ticks).ok()).map(|ticks| {
         let took = Duration::from_nanos(ticks.saturating_mul(100));
         format!(" ({took:.1?})")
     });
-    format!("{state} {}{}", named(name, uid), took.unwrap_or_default())
+    format!("{state} {}{}", display_name(name, uid), took.unwrap_or_default())
 }
 
-fn named(name: Option<&String>, uid: Option<&String>) -> String {
+fn display_name(name: Option<&String>, uid: Option<&String>) -> String {
     match (name, uid) {
         (Some(name), Some(uid)) if name != uid => format!("{name} [{uid}]"),
         (Some(name), _) => name.clone(),
@@ -121,14 +121,14 @@ fn text(text: Option<&String>) -> String {
     text.cloned().unwrap_or_else(|| "?".to_owned())
 }
 
-/// One, or the first of them with their number.
-fn several(all: &[String], what: &str) -> String {
+/// Formats a single item, or the number of items and the first ones.
+fn format_list(all: &[String], what: &str) -> String {
     match all {
         [] => format!("no {what}s"),
         [one] => one.clone(),
         all => {
-            let first: Vec<_> = all.iter().take(NAMED).map(String::as_str).collect();
-            let more = if all.len() > NAMED { ", …" } else { "" };
+            let first: Vec<_> = all.iter().take(MAX_NAMED).map(String::as_str).collect();
+            let more = if all.len() > MAX_NAMED { ", …" } else { "" };
             format!("{} {what}s: {}{more}", all.len(), first.join(", "))
         }
     }

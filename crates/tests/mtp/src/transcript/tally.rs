@@ -1,38 +1,38 @@
-//! What an application has reported, counted.
+//! Counts of an application's results.
 
 use std::collections::BTreeMap;
 
 use runtap_mtp_proto::server::{Event, Output};
 use runtap_mtp_proto::{Message, Rule, Severity, State};
 
-/// Numbers of tests by outcome, and of broken rules.
+/// The numbers of tests by outcome, and of broken rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Results that say so.
+    /// The number of tests that passed.
     pub passed: u64,
-    /// Results that say so.
+    /// The number of tests that were skipped.
     pub skipped: u64,
-    /// Results that say so.
+    /// The number of tests that failed.
     pub failed: u64,
-    /// Results that say so.
+    /// The number of tests that ended with an error.
     pub error: u64,
-    /// Results that say so.
+    /// The number of tests that timed out.
     pub timeout: u64,
-    /// Results that say so.
+    /// The number of tests that were canceled.
     pub cancelled: u64,
-    /// Tests that were listed.
+    /// The number of tests that were listed.
     pub discovered: u64,
-    /// Rules that were broken, and how often.
+    /// The number of violations of each broken rule.
     pub violations: BTreeMap<Rule, u64>,
 }
 
 impl Tally {
-    /// All results.
+    /// Returns the number of all results.
     pub fn total(&self) -> u64 {
         self.passed + self.skipped + self.failed + self.error + self.timeout + self.cancelled
     }
 
-    /// How often rules of this severity were broken.
+    /// Returns the number of violations of rules with this severity.
     pub fn broken(&self, severity: Severity) -> u64 {
         self.violations.iter().filter(|(rule, _)| rule.severity() == severity).map(|(_, count)| count).sum()
     }
@@ -44,7 +44,7 @@ impl Tally {
                     let passed =
                         results.successful.iter().flatten().map(|test| (test.state, test.is_superseded));
                     let failed = results.failed.iter().flatten().map(|test| (test.state, test.is_superseded));
-                    // One that was replaced by a later attempt does not count.
+                    // A result that a later attempt supersedes does not count.
                     for (state, _) in passed.chain(failed).filter(|(_, superseded)| *superseded != Some(true))
                     {
                         self.count(state);

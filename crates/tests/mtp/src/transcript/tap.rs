@@ -1,4 +1,4 @@
-//! A socket for one application, on which everything that it and its server say is written down.
+//! A socket that records all messages between one application and its server.
 
 #[cfg_attr(unix, path = "tap/unix.rs")]
 #[cfg_attr(windows, path = "tap/windows.rs")]
@@ -16,88 +16,89 @@ use runtap_transcript::Journal;
 use runtap_transport::LocalStream;
 
 use super::relay::Relay;
-use super::serve::Answering;
+use super::serve::RecordingServer;
 use super::tally::Tally;
 
-/// Who answers the application.
+/// The server of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
-    /// The one that listens on this socket: everything is passed on.
+    /// The server that listens on this socket: messages are forwarded.
     At(PathBuf),
-    /// We do, as `runtap test` does: all versions, tests that have begun, a control pipe.
+    /// The recorder itself, which replies as `runtap test` does: with all versions, test starts and a control pipe.
     Ourselves(Mode),
 }
 
-/// The socket that a server's name on a command line, or in a handshake, stands for: a path as it is, any other name as .NET
-/// makes a path of it.
+/// Returns the socket for a server's name on a command line or in a handshake: a path is unchanged, any other name is converted
+/// as in .NET.
 pub fn socket_path(name: &OsStr) -> PathBuf {
     system::socket_path(name)
 }
 
-/// Listens for one application. Dropping it closes all connections.
+/// Listens for one application. Dropping the tap closes all connections.
 #[derive(Debug)]
 pub struct Tap {
-    // The sockets go before the directory that they are in.
+    // Declared first, so that the sockets are dropped before their directory.
     data: Socket,
-    parts: Parts,
+    mode: TapMode,
     _scratch: Scratch,
 }
 
 #[derive(Debug)]
-enum Parts {
+enum TapMode {
     Relay(Arc<Relay>),
-    Answering(Arc<Answering>, Socket),
+    RecordingServer(Arc<RecordingServer>, Socket),
 }
 
 impl Tap {
-    /// Listens at once, in a directory that only we can enter.
+    /// Starts to listen, in a private directory.
     ///
     /// # Errors
-    /// There is no such directory, or no socket in it.
+    /// Fails if the directory or a socket can't be created.
     pub fn listen(server: Server, journal: &Arc<Journal>) -> io::Result<Self> {
         let scratch = Scratch::new()?;
-        let place = |name: &str| socket_in(scratch.path(), name);
-        let (data, parts) = match server {
+        let socket_path_in = |name: &str| socket_in(scratch.path(), name);
+        let (data, mode) = match server {
             Server::At(server) => {
                 let relay = Arc::new(Relay::new(Arc::clone(journal), scratch.path().to_owned()));
                 let own = Arc::clone(&relay);
-                let data = Socket::listen(place("d"), move |_, stream| {
+                let data = Socket::listen(socket_path_in("d"), move |_, stream| {
                     own.serve(&stream, &server, Pipe::Data);
                 })?;
-                (data, Parts::Relay(relay))
+                (data, TapMode::Relay(relay))
             }
             Server::Ourselves(mode) => {
-                let answering = Arc::new(Answering::new(mode, Arc::clone(journal), &place("c")));
+                let answering =
+                    Arc::new(RecordingServer::new(mode, Arc::clone(journal), &socket_path_in("c")));
                 let serve = |pipe| {
                     let own = Arc::clone(&answering);
                     move |_, stream: LocalStream| own.serve(&stream, pipe)
                 };
-                let control = Socket::listen(place("c"), serve(Pipe::Control))?;
-                let data = Socket::listen(place("d"), serve(Pipe::Data))?;
-                (data, Parts::Answering(answering, control))
+                let control = Socket::listen(socket_path_in("c"), serve(Pipe::Control))?;
+                let data = Socket::listen(socket_path_in("d"), serve(Pipe::Data))?;
+                (data, TapMode::RecordingServer(answering, control))
             }
         };
-        Ok(Self { data, parts, _scratch: scratch })
+        Ok(Self { data, mode, _scratch: scratch })
     }
 
-    /// What the application is to dial.
+    /// Returns the path that the application has to connect to.
     pub fn path(&self) -> &Path {
         self.data.path()
     }
 
-    /// Waits until no connection is open, closes those that still are at `deadline`, and gives what was heard; `None` for
-    /// what was only passed on. `code` is that of the application, if it is known.
+    /// Waits until all connections are closed, closes the remaining ones at `deadline`, and returns the application's results;
+    /// `None` if its messages were forwarded. `code` is the application's exit code, if known.
     pub fn close(mut self, deadline: Instant, code: Option<i32>) -> Option<Tally> {
-        if let Parts::Relay(relay) = &self.parts {
-            relay.stop_dialling();
+        if let TapMode::Relay(relay) = &self.mode {
+            relay.stop_connecting();
         }
         self.data.close(deadline);
-        match &mut self.parts {
-            Parts::Relay(relay) => {
+        match &mut self.mode {
+            TapMode::Relay(relay) => {
                 relay.close(deadline);
                 None
             }
-            Parts::Answering(answering, control) => {
+            TapMode::RecordingServer(answering, control) => {
                 control.close(deadline);
                 Some(answering.finish(code))
             }

@@ -1,4 +1,4 @@
-//! The end of a process that is not our child, by a descriptor of it. Source: `pidfd_open(2)`.
+//! Waiting for the end of a process that is not a child, by a process descriptor. Source: `pidfd_open(2)`.
 
 use std::future;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::watching::on_a_thread;
 
-/// Ready when this process has ended; never without one, or where it can't be watched.
+/// Completes when this process has exited; never for `None`, or if the process can't be watched.
 pub(super) async fn ended(process: Option<u32>) {
     let watched = || {
         let pid = Pid::from_raw(i32::try_from(process?).ok()?)?;
@@ -24,12 +24,12 @@ pub(super) async fn ended(process: Option<u32>) {
     future::pending::<()>().await;
 }
 
-/// Waits for the end of a process, as long as somebody waits for the answer.
+/// Waits for the end of a process, until the receiver of the answer is dropped.
 fn has_ended(watched: &OwnedFd, answer: &oneshot::Sender<()>) -> bool {
-    let a_while = Timespec { tv_sec: 1, tv_nsec: 0 };
+    let poll_timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
     while !answer.is_closed() {
         let mut polled = [PollFd::new(watched, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&a_while)) {
+        match rustix::event::poll(&mut polled, Some(&poll_timeout)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return true,
             Err(_) => return false,

@@ -1,5 +1,5 @@
-//! A directory of its own with a socket that is called as the runtime's own, so that a tool with this directory as its `TMPDIR`
-//! takes it for the runtime's; or a path that somebody has chosen.
+//! A private directory with a socket that is named like the runtime's, so that a tool with this directory as its `TMPDIR`
+//! connects to the socket; or a path chosen by the user.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,21 +12,21 @@ use runtap_transport::{BindOptions, Listener};
 
 use super::{Place, PlaceError};
 
-/// Names that are tried for a directory of our own.
+/// The maximum number of names tried for a private directory.
 const MAX_NAMES: u32 = 16;
 
 pub(super) fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Place, Listener), PlaceError> {
     let file = name.map_or_else(|| "port".to_owned(), |name| name.to_string());
-    let (path, own) = match at {
+    let (path, private_directory) = match at {
         Some(at) if at.is_dir() => (at.join(file), None),
         Some(at) => (at.to_owned(), None),
         None => {
-            let own = make()?;
-            (own.join(file), Some(own))
+            let private_directory = create_directory()?;
+            (private_directory.join(file), Some(private_directory))
         }
     };
-    // Before it is tried: the directory goes again if it fails.
-    let place = Place { path, own };
+    // Created before binding, so that the directory is removed if binding fails.
+    let place = Place { path, private_directory };
     let listener = Listener::bind(&place.path, BindOptions::default().replace_stale(true))?;
     Ok((place, listener))
 }
@@ -36,7 +36,7 @@ pub(super) fn directory(path: &Path) -> Option<&Path> {
     path.parent().filter(|directory| name.is_some() && !directory.as_os_str().is_empty())
 }
 
-fn make() -> Result<PathBuf, PlaceError> {
+fn create_directory() -> Result<PathBuf, PlaceError> {
     let parent = std::env::temp_dir();
     let mut tries = 0;
     loop {

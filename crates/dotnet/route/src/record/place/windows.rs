@@ -1,5 +1,5 @@
-//! A pipe of its own, or one that somebody has named. No tool finds it by the id of the process that it stands for: that
-//! process has the pipe of this name.
+//! A pipe with a unique or a chosen name. Tools can't find the pipe by the id of the recorded process, which owns the pipe with
+//! that name.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::{Place, PlaceError};
 pub(super) fn listen(at: Option<&Path>, _name: Option<SocketName>) -> Result<(Place, Listener), PlaceError> {
     let own = || PathBuf::from(format!("runtap-{:016x}", random_u64()));
     let listener = Listener::bind(at.map_or_else(own, Path::to_owned), BindOptions::default())?;
-    Ok((Place { path: listener.path().to_owned(), own: None }, listener))
+    Ok((Place { path: listener.path().to_owned(), private_directory: None }, listener))
 }
 
 pub(super) fn directory(_path: &Path) -> Option<&Path> {

@@ -1,4 +1,4 @@
-//! Commands on Windows. What is typed at a console, all of its processes are told: there is nothing to pass on.
+//! Commands on Windows. A console notifies all of its processes, so nothing needs to be forwarded.
 
 use std::process::ExitStatus;
 
@@ -6,15 +6,15 @@ use tokio::process::Child;
 
 use super::Stop;
 
-/// How a command has ended, in a number.
+/// Returns the exit code.
 pub(super) fn number(status: ExitStatus) -> i64 {
     status.code().map_or(-1, i64::from)
 }
 
-/// The command has heard it too.
+/// Does nothing: the console has notified the command.
 pub(super) fn pass_on(_child: &Child, _stop: Stop) {}
 
-/// Whether what is typed reaches the command too.
+/// Returns `true`: console signals reach the command too.
 pub fn is_in_foreground() -> bool {
     true
 }

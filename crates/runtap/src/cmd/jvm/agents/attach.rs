@@ -1,4 +1,4 @@
-//! `runtap jvm attach`: the agent is loaded into a program that runs, and leaves it at the end.
+//! `runtap jvm attach`: loads the agent into a running program and unloads it at the end.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use runtap_record::Stops;
 use runtap_transport::remote::HostPort;
 use tokio::time::{sleep, timeout};
 
-use super::carried::{self, Carried};
+use super::carried::{self, AgentLibrary};
 use super::collection::Collection;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use super::program;
 use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
-/// How long a JVM that ends may take for it.
-const ENDING: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
+/// The time within which the process of a JVM that is shutting down must exit.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, For::Ours)?;
-    // Heard from the first moment on: who ends us then leaves nothing behind in the program.
+    patterns::check(&options.tracing, TargetAgents::Runtap)?;
+    // Installed first: an interruption at any later point still unloads the agent.
     let stops = Stops::listen()?;
-    let carried = Carried::unpack()?;
+    let carried = AgentLibrary::unpack()?;
     let jvm = program::choose(&options.target).await?;
     if let Some(hq) = &options.hq {
         let address = HostPort::parse(hq).map_err(|error| usage(format!("--hq: {error}")))?;
-        let told = carried::options_for(address.host(), address.port());
+        let agent_options = carried::options_for_host(address.host(), address.port());
         let client = unless(&stops, program::attach(jvm)).await?;
-        let us = rustix::process::geteuid().as_raw();
-        let told = carried::options_for_user(&told, us, client.jvm());
-        unless(&stops, program::load(&client, carried, &told, output)).await?;
+        let own_uid = rustix::process::geteuid().as_raw();
+        let agent_options = carried::options_for_user(&agent_options, own_uid, client.jvm());
+        unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
         let pid = client.jvm().pid();
         output.note(format_args!(
             "the agent in process {pid} dials {hq}; 'runtap jvm detach {pid}' unloads it"
@@ -44,25 +44,26 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
         let hint = "run 'runtap jvm hq --listen ADDR:PORT --insecure' at an address that it reaches, and attach with --hq";
         return Err(expected(exit::NO_TARGET, message, hint.to_owned()));
     }
-    // Everybody on this machine reaches the port.
+    // Every local user can connect to the port, so restrict it to these users.
     let users = vec![rustix::process::geteuid().as_raw(), jvm.user()];
-    // A program that somebody uses must not wait for this side, which may be stopped (Ctrl-Z) at any time.
+    // A live program must not wait for runtap, which may be stopped (Ctrl-Z) at any time.
     let when_slow = options.tracing.when_slow.or(Some(WhenSlow::Counts));
     let (tracing, shown) = (JvmTracing { when_slow, ..options.tracing.clone() }, options.shown.clone());
-    let collection = Collection::begin(&tracing, shown, options.duration, &users, stops.clone(), output)?;
+    let collection = Collection::start(&tracing, shown, options.duration, &users, stops.clone(), output)?;
     let client = unless(&stops, program::attach(jvm)).await?;
-    // Who ends us meanwhile ends the trace: the agent leaves when nobody listens any more.
-    let us = rustix::process::geteuid().as_raw();
-    let boot = patterns::for_the_jdk(&tracing.include).is_some();
-    let told = carried::options_for_user(&carried::options(collection.address(), boot), us, client.jvm());
-    unless(&stops, program::load(&client, carried, &told, output)).await?;
+    // An interruption ends the trace: the agent unloads itself when the collector is gone.
+    let own_uid = rustix::process::geteuid().as_raw();
+    let boot = patterns::first_jdk_pattern(&tracing.include).is_some();
+    let agent_options =
+        carried::options_for_user(&carried::options(collection.address(), boot), own_uid, client.jvm());
+    unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
     let pid = client.jvm().pid();
     output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));
     collection.collect(output).await;
     let mut again = stops.listener();
     let left = tokio::select! {
         biased;
-        () = collection.until(leave(&client, output), output) => true,
+        () = collection.until(unload_agent(&client, output), output) => true,
         _ = again.next() => false,
     };
     if !left {
@@ -73,8 +74,8 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     collection.end(!left, output).await
 }
 
-/// The classes are as they were. A program that has ended has no agent either.
-async fn leave(client: &Client, output: Output) {
+/// Unloads the agent and restores the classes. No warning if the process has exited, because the agent is gone as well.
+async fn unload_agent(client: &Client, output: Output) {
     let Err(error) = program::unload(client).await else { return };
     if !has_ended(client.jvm(), &error).await {
         let pid = client.jvm().pid();
@@ -84,7 +85,8 @@ async fn leave(client: &Client, output: Output) {
     }
 }
 
-/// A JVM that ends closes its connections and refuses commands before its process is gone.
+/// Returns whether the JVM has exited. A JVM that shuts down closes its connections and rejects commands before its process
+/// exits.
 async fn has_ended(jvm: &Jvm, error: &AttachError) -> bool {
     match error {
         AttachError::NoProcess { .. } => true,
@@ -92,10 +94,10 @@ async fn has_ended(jvm: &Jvm, error: &AttachError) -> bool {
         _ => {
             let ended = async {
                 while !jvm.has_ended() {
-                    sleep(LOOK).await;
+                    sleep(POLL_INTERVAL).await;
                 }
             };
-            timeout(ENDING, ended).await.is_ok()
+            timeout(EXIT_TIMEOUT, ended).await.is_ok()
         }
     }
 }

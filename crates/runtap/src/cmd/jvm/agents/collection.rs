@@ -1,4 +1,5 @@
-//! A collection that another verb begins and ends: HQ in this process, for one agent or those of one command.
+//! A collection that another subcommand starts and stops: a collector in this process, for one agent or the agents of one
+//! command.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
@@ -10,11 +11,11 @@ use runtap_record::Stops;
 use tokio::time::Instant;
 
 use super::hq::watch::Watch;
-use super::hq::{end, far, lines, listen, show};
+use super::hq::{end, far_future, lines, listen, show};
 use crate::cli::{JvmHq, JvmShown, JvmTracing};
 use crate::output::Output;
 
-/// HQ on a free port of the loopback interface.
+/// A collector on a free port of the loopback interface.
 pub(super) struct Collection {
     options: JvmHq,
     hq: Arc<Hq>,
@@ -23,11 +24,11 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    /// Listens. `duration`: how long [`Self::collect`] takes at most; `users`: whose processes are agents.
+    /// Starts to listen. `duration` limits [`Self::collect`]; `users` are the users whose processes may connect as agents.
     ///
     /// # Errors
-    /// There is no port.
-    pub(super) fn begin(
+    /// Fails if no port is available.
+    pub(super) fn start(
         tracing: &JvmTracing,
         shown: JvmShown,
         duration: Option<Duration>,
@@ -58,28 +59,29 @@ impl Collection {
         Ok(Self { options, hq, watch, stops })
     }
 
-    /// Where agents dial.
+    /// Returns the address that agents connect to.
     pub(super) fn address(&self) -> SocketAddr {
         self.hq.address()
     }
 
-    /// Connections that were closed because another user made them.
+    /// Returns the number of connections that were closed because they belong to another user.
     pub(super) fn refused_users(&self) -> u64 {
-        self.watch.others()
+        self.watch.rejected_users()
     }
 
-    /// Whether an agent has said hello.
+    /// Returns whether an agent has connected.
     pub(super) fn has_agents(&self) -> bool {
-        self.watch.seen() > 0
+        self.watch.connected_agents() > 0
     }
 
-    /// Shows lines until the first agent has ended, the time is over, or somebody asks for the end.
+    /// Prints events until the first agent has ended, the duration has elapsed, or the user stops the collection.
     pub(super) async fn collect(&self, output: Output) {
         let over = self.options.duration.and_then(|duration| Instant::now().checked_add(duration));
-        lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far), output).await;
+        lines(&self.options, &self.hq, &self.watch, &self.stops, over.unwrap_or_else(far_future), output)
+            .await;
     }
 
-    /// Shows lines until something is done.
+    /// Prints events until `work` completes, and returns its result.
     pub(super) async fn until<T>(&self, work: impl Future<Output = T>, output: Output) -> T {
         let mut work = pin!(work);
         loop {
@@ -94,10 +96,10 @@ impl Collection {
         }
     }
 
-    /// Stops the agents, takes what they still have, unless somebody is in a hurry, and prints the report.
+    /// Stops the agents, receives their remaining data unless `hurry` is set, and prints the report.
     ///
     /// # Errors
-    /// Without an agent, and those of printing.
+    /// Fails if no agent has connected, or if the report cannot be printed.
     pub(super) async fn end(self, hurry: bool, output: Output) -> anyhow::Result<u8> {
         end::end(&self.options, &self.hq, &self.watch, &self.stops, hurry, output).await
     }

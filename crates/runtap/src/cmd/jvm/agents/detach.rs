@@ -1,4 +1,4 @@
-//! `runtap jvm detach`: agents leave a program in which a killed runtap, or `attach --hq`, has left them.
+//! `runtap jvm detach`: unloads agents that a killed runtap, or `attach --hq`, has left in a program.
 
 use super::program;
 use crate::cli::JvmDetach;
@@ -8,7 +8,7 @@ use crate::output::Output;
 pub(super) async fn run(options: &JvmDetach, output: Output) -> anyhow::Result<u8> {
     let jvm = program::choose(&options.target).await?;
     let pid = jvm.pid();
-    // A JVM without one is not even asked to listen.
+    // Do not make a JVM without an agent start its attach listener.
     if jvm.libraries(super::carried::NAME).map_err(program::explain)?.is_empty() {
         let message = format!("process {pid} has no agent of runtap");
         return Err(expected(exit::NO_TARGET, message, None));

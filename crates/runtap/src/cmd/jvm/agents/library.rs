@@ -1,4 +1,4 @@
-//! `runtap jvm agent`: the agent's library as a file, for JVMs that are started with `-agentpath:` by somebody else.
+//! `runtap jvm agent`: writes the agent's library to a file, for JVMs that are started with `-agentpath:` by other means.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use runtap_os::output::PendingFile;
 
-use super::carried::Carried;
+use super::carried::AgentLibrary;
 use crate::cli::JvmAgent;
 use crate::exit;
 use crate::output::Output;
 
 pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from("libruntap_jvm_agent.so"));
-    let carried = Carried::unpack()?;
+    let carried = AgentLibrary::unpack()?;
     write(&path, &carried.bytes)?;
     let shown = std::path::absolute(&path).unwrap_or(path);
     output.note(format_args!(
@@ -23,8 +23,9 @@ pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// In one step: a JVM may have loaded what is there under this name, and would die if its bytes changed. Nobody but us may write
-/// to it, and no link of another user leads there: whoever can change it runs code in these JVMs.
+/// Writes the library atomically: a JVM that has loaded the existing file would crash if its contents changed. Only the owner
+/// may write to the file, and links of other users are not followed, because whoever can change the file runs code in these
+/// JVMs.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let draft = PendingFile::loadable(path)?;
     draft.file().write_all(bytes).with_context(|| format!("can't write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! The verbs that bring the agent's library into a Java program.
+//! The subcommands that load the agent's library into a Java program.
 
 mod attach;
 mod carried;

@@ -1,4 +1,4 @@
-//! A Java program that is attached to: which one is meant, what it was told by its JVM, and errors as people read them.
+//! The Java program to attach to: selecting it, loading and unloading the agent, and presenting errors to users.
 
 use runtap_discover::{Options, Process, ProcessKind, Reason, System};
 use runtap_jvm_attach::codec::LoadError;
@@ -6,7 +6,7 @@ use runtap_jvm_attach::{AgentAnswer, AttachError, CLibrary, Client, Jvm, PlacedL
 use runtap_os::in_a_thread;
 use runtap_target::local_name;
 
-use super::carried::{self, Carried, NAME};
+use super::carried::{self, AgentLibrary, NAME};
 use crate::cli::JvmTarget;
 use crate::cmd::fix;
 use crate::exit::{self, expected, with_list};
@@ -14,26 +14,25 @@ use crate::output::Output;
 use crate::units::parse_pid;
 
 /// The first version of Java whose JVMs print a warning when an agent is loaded (JEP 451).
-const WARNS: u32 = 21;
-const OTHERS: &str = "'runtap ps' lists Java programs; --process-id chooses one";
+const FIRST_WARNING_VERSION: u32 = 21;
+const LIST_HINT: &str = "'runtap ps' lists Java programs; --process-id chooses one";
 
-/// The program that is meant.
+/// Returns the program that the target selects.
 ///
 /// # Errors
-/// There is none, or several, or it runs no JVM that we know.
+/// Fails if no program or more than one matches, or if the program does not run a supported JVM.
 pub(super) async fn choose(target: &JvmTarget) -> anyhow::Result<Jvm> {
     let word = target.word.as_deref();
     let by_word = word.and_then(|word| parse_pid(word).ok());
     let pid = match (target.process_id.or(by_word), target.name.as_deref().or(word)) {
         (Some(pid), _) => pid,
-        (None, Some(name)) => named(name).await?,
+        (None, Some(name)) => find_by_name(name).await?,
         (None, None) => return Err(exit::usage("which process: its id or its name is missing")),
     };
     in_a_thread(move || Jvm::examine(pid).map_err(explain)).await?
 }
 
-/// What is to be done with a Java program that can't be attached to, as `attach` would say it; `None` if nothing is known that
-/// speaks against it.
+/// Returns advice for a Java program that can't be attached to, in the words of `attach`; `None` if no obstacle is known.
 pub(in crate::cmd) async fn instead_of_attaching(pid: u32) -> Option<String> {
     let look = move || {
         let jvm = Jvm::examine(pid)?;
@@ -47,7 +46,7 @@ pub(in crate::cmd) async fn instead_of_attaching(pid: u32) -> Option<String> {
     })
 }
 
-/// Whether our agent can be loaded by its C library.
+/// Checks that the agent can be loaded with the program's C library.
 fn check_library(jvm: &Jvm) -> Result<(), AttachError> {
     match jvm.c_library() {
         CLibrary::Musl => Err(AttachError::Musl { pid: jvm.pid() }),
@@ -55,21 +54,22 @@ fn check_library(jvm: &Jvm) -> Result<(), AttachError> {
     }
 }
 
-/// Of our own user.
-async fn named(name: &str) -> anyhow::Result<u32> {
+/// Returns the id of the only Java program of the current user that has this name.
+async fn find_by_name(name: &str) -> anyhow::Result<u32> {
     let listed = in_a_thread(|| System::current().processes(Options::default())).await?;
-    let us = rustix::process::getuid().as_raw();
+    let own_uid = rustix::process::getuid().as_raw();
     let main = |process: &Process| process.java.as_ref().and_then(|java| java.main().map(str::to_owned));
     let is_meant = |process: &Process| {
         process.kind == ProcessKind::Jvm
-            && process.uid == us
+            && process.uid == own_uid
             && main(process).is_some_and(|main| main == name)
     };
-    // A container that shares our /tmp has its counters there by its own numbers: another process may have one of them here.
+    // The performance data of a container that shares /tmp carries the container's process ids, which belong to other processes
+    // here.
     let is_jvm =
         |process: &Process| matches!(Jvm::examine(process.pid), Ok(_) | Err(AttachError::OpenJ9 { .. }));
     let is_dotnet = |process: &&Process| {
-        process.kind == ProcessKind::Dotnet && process.uid == us && local_name(process) == name
+        process.kind == ProcessKind::Dotnet && process.uid == own_uid && local_name(process) == name
     };
     let dotnet = listed.iter().find(is_dotnet).map(|process| process.pid);
     let found: Vec<Process> = listed.into_iter().filter(is_meant).filter(is_jvm).collect();
@@ -77,38 +77,38 @@ async fn named(name: &str) -> anyhow::Result<u32> {
         [one] => Ok(one.pid),
         [] => {
             let message = format!("no Java program of yours is called '{name}'");
-            let hint = dotnet.map_or_else(|| OTHERS.to_owned(), instead_of_jvm);
+            let hint = dotnet.map_or_else(|| LIST_HINT.to_owned(), instead_of_jvm);
             Err(expected(exit::NO_TARGET, message, hint))
         }
         several => {
             let line = |process: &Process| format!("{}  {}", process.pid, process.command_line.join(" "));
             let list = several.iter().map(line).collect();
             let message = format!("several Java programs are called '{name}'");
-            Err(with_list(exit::NO_TARGET, message, list, OTHERS.to_owned()))
+            Err(with_list(exit::NO_TARGET, message, list, LIST_HINT.to_owned()))
         }
     }
 }
 
-/// Has its JVM listen.
+/// Makes the JVM start its attach listener.
 ///
 /// # Errors
-/// It does not.
+/// Fails if the JVM does not respond.
 pub(super) async fn attach(jvm: Jvm) -> anyhow::Result<Client> {
     check_library(&jvm).map_err(explain)?;
     Client::attach(jvm, Timeouts::default()).await.map_err(explain)
 }
 
-/// Loads the agent, or has one that it has loaded before take new options.
+/// Loads the agent, or passes new options to one that is already loaded.
 ///
 /// # Errors
-/// It does not run.
+/// Fails if the agent does not start.
 pub(super) async fn load(
     client: &Client,
-    carried: Carried,
+    carried: AgentLibrary,
     options: &str,
     output: Output,
 ) -> anyhow::Result<()> {
-    // Also shows whether it answers at all, before it is given long to load something.
+    // Also checks that the JVM responds, before the longer time-out of loading applies.
     let version = java_version(client).await?;
     let answer = AgentAnswer::create(client.jvm()).await.map_err(explain)?;
     let options = carried::with_answer(options, answer.path());
@@ -117,17 +117,17 @@ pub(super) async fn load(
     for path in loaded {
         match client.load(&path, &options).await {
             Ok(()) => return Ok(()),
-            // The JVM has looked for the file, which is gone.
+            // The JVM tried to open the file again, which has been deleted.
             Err(AttachError::NotLoaded(LoadError::NotLoaded { .. })) => {}
             Err(error) => return Err(refused(error)),
         }
     }
-    tell_of_warning(client, version, output);
+    announce_jvm_warning(client, version, output);
     let placed = PlacedLibrary::write(client.jvm(), &carried.name, carried.bytes).await.map_err(explain)?;
     client.load(placed.path(), &options).await.map_err(refused)
 }
 
-/// With the reason that the agent gives.
+/// Adds the reason that the agent reported.
 fn refusal(error: AttachError, pid: u32, why: Option<String>) -> anyhow::Error {
     let (AttachError::NotLoaded(LoadError::Failed { .. }), Some(why)) = (&error, why) else {
         return explain(error);
@@ -142,15 +142,16 @@ fn refusal(error: AttachError, pid: u32, why: Option<String>) -> anyhow::Error {
     expected(exit::REFUSED, format!("the agent in process {pid} does not start: {why}"), hint)
 }
 
-/// The version of Java; 0: it says none.
+/// Returns the major version of Java; 0 if unknown.
 async fn java_version(client: &Client) -> anyhow::Result<u32> {
     let properties = client.properties().await.map_err(explain)?;
     Ok(properties.get("java.specification.version").and_then(|version| version.parse().ok()).unwrap_or(0))
 }
 
-/// Says that the JVM is going to print something, if it is.
-fn tell_of_warning(client: &Client, version: u32, output: Output) {
-    if version >= WARNS && client.jvm().has_option("EnableDynamicAgentLoading") != Some(true) {
+/// Announces the warning that the JVM is about to print, if any.
+fn announce_jvm_warning(client: &Client, version: u32, output: Output) {
+    if version >= FIRST_WARNING_VERSION && client.jvm().has_option("EnableDynamicAgentLoading") != Some(true)
+    {
         output.note(format_args!(
             "process {} prints a warning that an agent was loaded (JEP 451); started with -XX:+EnableDynamicAgentLoading it does not",
             client.jvm().pid()
@@ -158,17 +159,17 @@ fn tell_of_warning(client: &Client, version: u32, output: Output) {
     }
 }
 
-/// Has every agent of ours leave, whichever build it is of. Says whether any has traced something.
+/// Unloads all agents of runtap, of any build. Returns whether one of them was tracing.
 ///
 /// # Errors
-/// One of them does not.
+/// Fails if an agent cannot be unloaded.
 pub(super) async fn unload(client: &Client) -> Result<bool, AttachError> {
     let loaded = client.loaded_libraries(NAME)?;
     let mut traced = false;
     for path in &loaded {
-        // Those of other builds may not know how to answer.
-        let is_ours = path.file_name().is_some_and(|name| name == carried::name().as_str());
-        if !is_ours {
+        // Agents of other builds may not support the answer file.
+        let is_this_build = path.file_name().is_some_and(|name| name == carried::name().as_str());
+        if !is_this_build {
             client.load(path, carried::DETACH).await?;
             traced = true;
             continue;
@@ -180,12 +181,12 @@ pub(super) async fn unload(client: &Client) -> Result<bool, AttachError> {
     Ok(traced)
 }
 
-/// What is to be done with a .NET program.
+/// Returns advice for a process that is a .NET program.
 fn instead_of_jvm(pid: u32) -> String {
     format!("process {pid} is a .NET program: 'runtap trace {pid}' records it")
 }
 
-/// With an exit code, and a next step.
+/// Adds an exit code and a hint to an error.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn explain(error: AttachError) -> anyhow::Error {
     let code = match &error {

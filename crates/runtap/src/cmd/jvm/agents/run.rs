@@ -1,4 +1,4 @@
-//! `runtap jvm run`: a command is started with the agent, and what its JVMs called is printed at the end.
+//! `runtap jvm run`: starts a command with the agent and prints a report when it exits.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use runtap_jvm_attach::keep;
 use runtap_record::{Command, Io, Launched, Stops};
 
-use super::carried::{self, Carried};
+use super::carried::{self, AgentLibrary};
 use super::collection::Collection;
 use super::loader;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use super::program::explain;
 use crate::cli::JvmRun;
 use crate::cmd::trace::{exit_code, ours};
@@ -17,37 +17,37 @@ use crate::exit;
 use crate::output::Output;
 use runtap_text::units::Things;
 
-/// Options of every JVM that is started with it, which prints that it has picked them up.
+/// The variable with options for every JVM that is started with it. Such a JVM prints that it has picked them up.
 const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 
 pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, For::Ours)?;
+    patterns::check(&options.tracing, TargetAgents::Runtap)?;
     let stops = Stops::listen()?;
     if let Some(java) = options.command.first().filter(|word| is_java(word)) {
         loader::check(java).map_err(ours)?;
     }
-    let carried = Carried::unpack().map_err(ours)?;
-    // JVMs of other users start with the agent, untraced: a command that changes its user is not ours any more.
+    let carried = AgentLibrary::unpack().map_err(ours)?;
+    // JVMs of other users start with the agent but untraced: a command that changes its user no longer belongs to this user.
     let users = vec![rustix::process::geteuid().as_raw()];
-    let collection = Collection::begin(&options.tracing, options.shown, None, &users, stops.clone(), output);
+    let collection = Collection::start(&options.tracing, options.shown, None, &users, stops.clone(), output);
     let collection = collection.map_err(ours)?;
-    // It stays: what the command leaves running may start JVMs at any time, also when the trace is over.
+    // Kept on disk: processes that the command leaves behind may start JVMs at any time, even after the trace.
     let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
-    let boot = patterns::for_the_jdk(&options.tracing.include).is_some();
-    let option = agent_option(&library, &carried::options_of_a_command(collection.address(), boot));
+    let boot = patterns::first_jdk_pattern(&options.tracing.include).is_some();
+    let option = agent_option(&library, &carried::options_for_command(collection.address(), boot));
     let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
     let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };
     let command = Command { words, io, kill: false };
-    let handed_on = variable.is_some();
+    let uses_variable = variable.is_some();
     let launched = Launched::start_with(&command, variable.map(|value| (VARIABLE, value)));
-    let mut launched = launched.map_err(|error| ours(why_not(error)))?;
-    if handed_on {
+    let mut launched = launched.map_err(|error| ours(explain_start_error(error)))?;
+    if uses_variable {
         output.note(format_args!(
             "the agent is in {VARIABLE}, since the command is not 'java' itself: each JVM that it starts prints a line on that"
         ));
     }
     let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
-    let theirs = exit_code(status);
+    let command_code = exit_code(status);
     if !collection.has_agents() {
         match collection.refused_users() {
             0 => output
@@ -57,18 +57,18 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
                 Things(refused, "connection")
             )),
         }
-        return Ok(if theirs == exit::OK { exit::PARTIAL } else { theirs });
+        return Ok(if command_code == exit::OK { exit::PARTIAL } else { command_code });
     }
     match collection.end(false, output).await {
-        Err(error) if exit::is_broken_pipe(&error) => Ok(theirs),
+        Err(error) if exit::is_broken_pipe(&error) => Ok(command_code),
         Err(error) => Err(ours(error)),
-        Ok(code) if theirs == exit::OK => Ok(code),
-        Ok(_) => Ok(theirs),
+        Ok(code) if command_code == exit::OK => Ok(code),
+        Ok(_) => Ok(command_code),
     }
 }
 
-/// A file that is no program is refused for the lack of a permission, which says little.
-fn why_not(error: runtap_record::Error) -> anyhow::Error {
+/// Explains why a command could not be started. The system reports a file that is not executable as a missing permission.
+fn explain_start_error(error: runtap_record::Error) -> anyhow::Error {
     use std::os::unix::fs::PermissionsExt as _;
     let runtap_record::Error::Command { program, error: cause } = &error else { return error.into() };
     let mode = std::fs::metadata(program).map(|found| (found.is_dir(), found.permissions().mode()));
@@ -95,7 +95,7 @@ fn is_java(word: &OsStr) -> bool {
     Path::new(word).file_name().is_some_and(|name| name == "java")
 }
 
-/// The command with the agent: behind `java`; else the value of the variable, behind what it had.
+/// Adds the agent's option to a command: after `java`, or else to the variable's value, which is returned.
 fn with_agent(
     mut words: Vec<OsString>,
     option: &OsStr,
@@ -105,7 +105,7 @@ fn with_agent(
         words.insert(1, option.to_owned());
         return (words, None);
     }
-    // Neither the path nor the options have a blank or a quote, at which this variable is split.
+    // The JVM splits the variable at blanks and quotes; neither the path nor the options contain any.
     let mut value = variable.filter(|value| !value.is_empty()).map(OsStr::to_owned).unwrap_or_default();
     if !value.is_empty() {
         value.push(" ");
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agent_stands_behind_java_or_in_the_variable() {
+    fn the_agent_is_added_after_java_or_to_the_variable() {
         let option = agent_option(Path::new("/tmp/a.so"), "port=1");
         assert_eq!(option, "-agentpath:/tmp/a.so=port=1");
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
-//! What is answered on the control socket, and how an order is carried out.
+//! Execution of requests on the control socket, and their answers.
 //!
-//! Owns: the lines, a document each, whose member `type` says which. Their members are a contract (docs/jvm.md).
+//! Owns: the answers, each a JSON document on one line whose member `type` names its kind. Their members are stable
+//! (docs/jvm.md).
 
 use runtap_bytefrog::hq::{AgentId, Hq, HqError};
 use runtap_bytefrog_proto::ModeByte;
@@ -10,14 +11,14 @@ use serde::Serialize;
 use super::super::document::{AgentDocument, JvmDocument};
 use super::super::hq::filters;
 use super::super::hq::watch::Watch;
-use super::Order;
+use super::ControlCommand;
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Answer {
     Status { agents: Vec<AgentStatus> },
     Report(JvmDocument),
-    Done { agents: Vec<Done> },
+    Done { agents: Vec<AgentResult> },
     Error { error: String },
 }
 
@@ -29,9 +30,9 @@ struct AgentStatus {
     peer: Option<String>,
     pid: Option<u32>,
     main: Option<String>,
-    /// Where commands have led it.
+    /// The mode that the collector has commanded.
     mode: String,
-    /// What its last heartbeat said.
+    /// The mode that the agent reported in its last heartbeat.
     said: Option<String>,
     started: bool,
     connected: bool,
@@ -46,49 +47,49 @@ struct AgentStatus {
 }
 
 #[derive(Debug, Serialize)]
-struct Done {
+struct AgentResult {
     agent: u32,
     ok: bool,
     error: Option<String>,
 }
 
-/// Carries out an order, and gives the line that answers it. May wait for agents that do not read.
-pub(in crate::cmd::jvm) fn carry_out(order: &Order, hq: &Hq, watch: &Watch) -> Vec<u8> {
-    line(&match order {
-        Order::Status => Answer::Status { agents: status(hq, watch) },
-        Order::Report(agent) => match chosen(*agent, hq) {
+/// Executes a request, and returns the line that answers it. May block on agents that do not read.
+pub(in crate::cmd::jvm) fn execute(command: &ControlCommand, hq: &Hq, watch: &Watch) -> Vec<u8> {
+    line(&match command {
+        ControlCommand::Status => Answer::Status { agents: status(hq, watch) },
+        ControlCommand::Report(agent) => match chosen(*agent, hq) {
             Ok(agents) => Answer::Report(report(&agents, hq, watch)),
             Err(error) => Answer::Error { error },
         },
-        Order::Command(command, agent) => each(*agent, hq, |id| hq.command(id, *command)),
-        Order::Configure(agent, classes) => each(*agent, hq, |id| {
+        ControlCommand::Command(command, agent) => each(*agent, hq, |id| hq.command(id, *command)),
+        ControlCommand::Configure(agent, classes) => each(*agent, hq, |id| {
             hq.configure(id, |configuration| {
                 (configuration.exclusions, configuration.inclusions) =
                     filters(&classes.include, &classes.exclude);
             })
         }),
-        Order::Snapshot(agent) => each(*agent, hq, |id| hq.snapshot(id, false)),
-        Order::Mark { name, begins } => match hq.mark(name, *begins) {
+        ControlCommand::Snapshot(agent) => each(*agent, hq, |id| hq.snapshot(id, false)),
+        ControlCommand::Mark { name, begins } => match hq.mark(name, *begins) {
             Ok(()) => Answer::Done { agents: Vec::new() },
             Err(error) => Answer::Error { error: error.to_string() },
         },
-        Order::Quit => Answer::Done { agents: Vec::new() },
+        ControlCommand::Quit => Answer::Done { agents: Vec::new() },
     })
 }
 
-/// The line that refuses something.
+/// Returns the line that reports an error.
 pub(super) fn refusal(error: &(impl ToString + ?Sized)) -> Vec<u8> {
     line(&Answer::Error { error: error.to_string() })
 }
 
 fn line(answer: &Answer) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Numbers and texts always have a form, and memory takes all bytes.
+    // Serializing numbers and strings into memory cannot fail.
     let _ = json::write_line(&mut bytes, answer);
     bytes
 }
 
-/// The agent that was named, or all that HQ keeps.
+/// Returns the requested agent, or all agents that the collector keeps.
 fn chosen(agent: Option<AgentId>, hq: &Hq) -> Result<Vec<AgentId>, String> {
     let all: Vec<AgentId> = hq.agents().into_iter().map(|state| state.id).collect();
     match agent {
@@ -98,7 +99,7 @@ fn chosen(agent: Option<AgentId>, hq: &Hq) -> Result<Vec<AgentId>, String> {
     }
 }
 
-/// Something for one agent, or for all that live.
+/// Performs an action for one agent, or for all that have not ended.
 fn each(agent: Option<AgentId>, hq: &Hq, act: impl Fn(AgentId) -> Result<(), HqError>) -> Answer {
     let agents: Vec<AgentId> = match agent {
         Some(id) => vec![id],
@@ -109,7 +110,7 @@ fn each(agent: Option<AgentId>, hq: &Hq, act: impl Fn(AgentId) -> Result<(), HqE
     }
     let done = agents.into_iter().map(|id| {
         let error = act(id).err().map(|error| error.to_string());
-        Done { agent: id.0, ok: error.is_none(), error }
+        AgentResult { agent: id.0, ok: error.is_none(), error }
     });
     Answer::Done { agents: done.collect() }
 }

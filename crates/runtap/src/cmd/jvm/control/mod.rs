@@ -1,13 +1,15 @@
-//! The control socket of `jvm hq`: commands from scripts, a line each, answers as lines of JSON (docs/jvm.md).
+//! The control socket of `jvm hq`: one command per line from scripts, answered with one line of JSON each (docs/jvm.md).
 //!
-//! - `order`: what can be said. - `answer`: what is answered. - `server`, `client`: the two ends.
+//! - `order`: the commands.
+//! - `answer`: their execution and the answers.
+//! - `server`, `client`: the two ends of the socket.
 
 mod answer;
 mod client;
 mod order;
 mod server;
 
-pub(super) use self::answer::carry_out;
+pub(super) use self::answer::execute;
 pub(super) use self::client::send;
-pub(super) use self::order::Order;
+pub(super) use self::order::ControlCommand;
 pub(super) use self::server::{Context, serve};

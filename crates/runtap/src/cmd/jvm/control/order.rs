@@ -1,6 +1,6 @@
-//! What can be said on the control socket.
+//! The commands of the control socket.
 //!
-//! Owns: the grammar, `VERB [WORDS]`. Refuses to know agents.
+//! Owns: the grammar, `VERB [WORDS]`. Does not depend on agents.
 
 use std::str::FromStr;
 
@@ -9,26 +9,26 @@ use runtap_bytefrog_proto::Command;
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A line that was understood.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::jvm) enum Order {
-    /// What agents do.
+pub(in crate::cmd::jvm) enum ControlCommand {
+    /// Report the status of the agents.
     Status,
-    /// `runtap.jvm/1`, of one agent or of all.
+    /// Send a `runtap.jvm/1` document on one agent or all.
     Report(Option<AgentId>),
-    /// A command of the protocol, to one agent or to all that live.
+    /// Send a command of the protocol to one agent, or to all that have not ended.
     Command(Command, Option<AgentId>),
-    /// Before start: other classes.
+    /// Change the classes to trace, before tracing starts.
     Configure(Option<AgentId>, Classes),
-    /// Agents of runtap: send counts and coverage now.
+    /// Make agents of runtap send their counts and coverage now.
     Snapshot(Option<AgentId>),
-    /// A named part of the recording begins, or ends.
+    /// Start or end a named part of the recording.
     Mark { name: String, begins: bool },
-    /// Stop the agents and end with the report.
+    /// Stop the agents and end the collection with the report.
     Quit,
 }
 
-/// Which classes agents trace: what `--include` and `--exclude` say otherwise.
+/// The classes to trace, as with `--include` and `--exclude`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::cmd::jvm) struct Classes {
@@ -36,9 +36,9 @@ pub(in crate::cmd::jvm) struct Classes {
     pub(in crate::cmd::jvm) exclude: Vec<String>,
 }
 
-/// A line that was not.
+/// An error that is returned for an invalid command.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(in crate::cmd::jvm) enum OrderError {
+pub(in crate::cmd::jvm) enum ControlError {
     #[error("an empty line is no command")]
     Empty,
     #[error(
@@ -55,48 +55,49 @@ pub(in crate::cmd::jvm) enum OrderError {
     TooMany(String),
 }
 
-impl FromStr for Order {
-    type Err = OrderError;
+impl FromStr for ControlCommand {
+    type Err = ControlError;
 
-    fn from_str(line: &str) -> Result<Self, OrderError> {
+    fn from_str(line: &str) -> Result<Self, ControlError> {
         let line = line.trim();
         let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
-        let agent = || numbered(rest);
-        let alone =
-            |order: Self| if rest.is_empty() { Ok(order) } else { Err(OrderError::TooMany(verb.to_owned())) };
+        let agent = || parse_agent(rest);
+        let alone = |order: Self| {
+            if rest.is_empty() { Ok(order) } else { Err(ControlError::TooMany(verb.to_owned())) }
+        };
         let named = |verb: &'static str| {
-            if rest.is_empty() { Err(OrderError::NoName(verb)) } else { Ok(rest.to_owned()) }
+            if rest.is_empty() { Err(ControlError::NoName(verb)) } else { Ok(rest.to_owned()) }
         };
         if let Some(command) = Command::ALL.into_iter().find(|command| command.name() == verb) {
             return Ok(Self::Command(command, agent()?));
         }
         match verb {
-            "" => Err(OrderError::Empty),
+            "" => Err(ControlError::Empty),
             "status" => alone(Self::Status),
             "quit" => alone(Self::Quit),
             "report" => Ok(Self::Report(agent()?)),
             "configure" => {
                 let (agent, classes) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
-                let classes =
-                    serde_json::from_str(classes).map_err(|error| OrderError::Classes(error.to_string()))?;
-                Ok(Self::Configure(numbered(agent.trim())?, classes))
+                let classes = serde_json::from_str(classes)
+                    .map_err(|error| ControlError::Classes(error.to_string()))?;
+                Ok(Self::Configure(parse_agent(agent.trim())?, classes))
             }
             "snapshot" => Ok(Self::Snapshot(agent()?)),
             "begin" => Ok(Self::Mark { name: named("begin")?, begins: true }),
             "end" => Ok(Self::Mark { name: named("end")?, begins: false }),
-            _ => Err(OrderError::Unknown(verb.to_owned())),
+            _ => Err(ControlError::Unknown(verb.to_owned())),
         }
     }
 }
 
-/// One agent by its number, or all.
-fn numbered(words: &str) -> Result<Option<AgentId>, OrderError> {
+/// Parses the number of an agent; `None` stands for all agents.
+fn parse_agent(words: &str) -> Result<Option<AgentId>, ControlError> {
     match words {
         "" | "all" => Ok(None),
         number => match number.parse() {
             Ok(number) => Ok(Some(AgentId(number))),
-            Err(_) => Err(OrderError::Agent(number.to_owned())),
+            Err(_) => Err(ControlError::Agent(number.to_owned())),
         },
     }
 }
@@ -106,22 +107,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_understood_or_refused_with_a_reason() {
+    fn lines_are_parsed_or_rejected_with_a_reason() {
         let two = Some(AgentId(2));
         for (line, order) in [
-            ("status", Order::Status),
-            ("  report 2\r\n", Order::Report(two)),
-            ("report all", Order::Report(None)),
-            ("suspend", Order::Command(Command::Suspend, None)),
-            ("unpause\t2", Order::Command(Command::Unpause, two)),
-            ("begin two words ", Order::Mark { name: "two words".to_owned(), begins: true }),
-            ("end x", Order::Mark { name: "x".to_owned(), begins: false }),
-            ("snapshot 2", Order::Snapshot(two)),
-            ("quit", Order::Quit),
-            ("configure {}", Order::Configure(None, Classes::default())),
+            ("status", ControlCommand::Status),
+            ("  report 2\r\n", ControlCommand::Report(two)),
+            ("report all", ControlCommand::Report(None)),
+            ("suspend", ControlCommand::Command(Command::Suspend, None)),
+            ("unpause\t2", ControlCommand::Command(Command::Unpause, two)),
+            ("begin two words ", ControlCommand::Mark { name: "two words".to_owned(), begins: true }),
+            ("end x", ControlCommand::Mark { name: "x".to_owned(), begins: false }),
+            ("snapshot 2", ControlCommand::Snapshot(two)),
+            ("quit", ControlCommand::Quit),
+            ("configure {}", ControlCommand::Configure(None, Classes::default())),
             (
                 r#"configure 2 {"include": ["^a b/", "^{"]}"#,
-                Order::Configure(
+                ControlCommand::Configure(
                     two,
                     Classes { include: vec!["^a b/".to_owned(), "^{".to_owned()], exclude: Vec::new() },
                 ),
@@ -130,20 +131,20 @@ mod tests {
             assert_eq!(line.parse(), Ok(order), "{line:?}");
         }
         for (line, error) in [
-            ("", OrderError::Empty),
-            ("Stop", OrderError::Unknown("Stop".to_owned())),
-            ("stop two", OrderError::Agent("two".to_owned())),
-            ("stop -1", OrderError::Agent("-1".to_owned())),
-            ("stop 4294967296", OrderError::Agent("4294967296".to_owned())),
-            ("begin", OrderError::NoName("begin")),
-            ("quit now", OrderError::TooMany("quit".to_owned())),
+            ("", ControlError::Empty),
+            ("Stop", ControlError::Unknown("Stop".to_owned())),
+            ("stop two", ControlError::Agent("two".to_owned())),
+            ("stop -1", ControlError::Agent("-1".to_owned())),
+            ("stop 4294967296", ControlError::Agent("4294967296".to_owned())),
+            ("begin", ControlError::NoName("begin")),
+            ("quit now", ControlError::TooMany("quit".to_owned())),
         ] {
-            assert_eq!(line.parse::<Order>(), Err(error), "{line:?}");
+            assert_eq!(line.parse::<ControlCommand>(), Err(error), "{line:?}");
         }
         for line in ["configure", "configure 2", r#"configure {"only": []}"#, r#"configure {"include": "a"}"#]
         {
-            assert!(matches!(line.parse::<Order>(), Err(OrderError::Classes(_))), "{line:?}");
+            assert!(matches!(line.parse::<ControlCommand>(), Err(ControlError::Classes(_))), "{line:?}");
         }
-        assert_eq!("configure x {}".parse::<Order>(), Err(OrderError::Agent("x".to_owned())));
+        assert_eq!("configure x {}".parse::<ControlCommand>(), Err(ControlError::Agent("x".to_owned())));
     }
 }

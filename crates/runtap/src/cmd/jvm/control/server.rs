@@ -1,8 +1,8 @@
-//! Who listens at the control socket.
+//! The server of the control socket.
 //!
-//! Each client has a task of its own; what an order takes is taken by a thread of its own, so that neither a client that says
-//! nothing or reads nothing, nor an agent that reads nothing, keeps anybody else waiting. The socket has mode 0600, and the
-//! kernel is asked who has connected: only our own user and root are let in.
+//! Each client has its own task, and each command runs on its own thread, so that neither an idle client nor an agent that does
+//! not read delays other clients. The socket has mode 0600, and the peer's credentials are checked: only the current user and
+//! root may connect.
 
 use std::io;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use tokio::time::{sleep, timeout};
 
 use super::super::hq::watch::Watch;
 use super::answer::refusal;
-use super::{Order, carry_out};
+use super::{ControlCommand, execute};
 
-/// Clients at a time.
-const CLIENTS: usize = 64;
-/// The longest line.
-const LINE: u64 = 4096;
-/// How long a client may say nothing.
-const SILENCE: Duration = Duration::from_mins(1);
-/// How long it may leave an answer unread.
-const UNREAD: Duration = Duration::from_secs(10);
+/// The maximum number of concurrent clients.
+const MAX_CLIENTS: usize = 64;
+/// The maximum length of a line, in bytes.
+const MAX_LINE: u64 = 4096;
+/// The time after which an idle client is disconnected.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
+/// The time-out for writing an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What orders are about.
+/// The parts of the collector that commands act on.
 #[derive(Debug, Clone)]
 pub(in crate::cmd::jvm) struct Context {
     pub(in crate::cmd::jvm) hq: Arc<Hq>,
@@ -36,58 +36,58 @@ pub(in crate::cmd::jvm) struct Context {
     pub(in crate::cmd::jvm) stops: Stops,
 }
 
-/// Serves clients until it is dropped.
+/// Serves clients until the future is dropped.
 pub(in crate::cmd::jvm) async fn serve(listener: Listener, context: Context) {
-    let room = Arc::new(Semaphore::new(CLIENTS));
+    let permits = Arc::new(Semaphore::new(MAX_CLIENTS));
     loop {
         let Ok((mut stream, _)) = listener.accept().await else {
-            // Out of descriptors, mostly: that passes.
+            // Usually the process has no free descriptors; retry later.
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
-            // It fits into the empty buffer of the socket.
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
+            // The message fits into the socket's empty buffer, so this rarely waits.
             let _ = timeout(Duration::from_millis(50), stream.write_all(&refusal("too many clients"))).await;
             continue;
         };
         let context = context.clone();
         tokio::spawn(async move {
-            // What is wrong with a client is its own business.
-            let _ = talk(stream, &context).await;
-            drop(place);
+            // An error affects this client only.
+            let _ = serve_client(stream, &context).await;
+            drop(permit);
         });
     }
 }
 
-async fn talk(stream: Stream, context: &Context) -> io::Result<()> {
+async fn serve_client(stream: Stream, context: &Context) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
-        let read = timeout(SILENCE, (&mut stream).take(LINE).read_until(b'\n', &mut line)).await;
-        let is_whole = line.ends_with(b"\n");
+        let read = timeout(IDLE_TIMEOUT, (&mut stream).take(MAX_LINE).read_until(b'\n', &mut line)).await;
+        let is_complete = line.ends_with(b"\n");
         let answer = match read {
             Err(_) => refusal("nothing was said for a minute"),
             Ok(Err(error)) => return Err(error),
             Ok(Ok(0)) => return Ok(()),
-            Ok(_) if !is_whole && line.len() as u64 == LINE => refusal("the line is too long"),
-            // A last line needs no end.
-            Ok(_) => match String::from_utf8_lossy(&line).parse::<Order>() {
-                Ok(order) => answer(order, context).await?,
+            Ok(_) if !is_complete && line.len() as u64 == MAX_LINE => refusal("the line is too long"),
+            // The last line needs no line feed.
+            Ok(_) => match String::from_utf8_lossy(&line).parse::<ControlCommand>() {
+                Ok(command) => answer(command, context).await?,
                 Err(error) => refusal(&error),
             },
         };
-        timeout(UNREAD, stream.write_all(&answer)).await.map_err(io::Error::other)??;
-        if !is_whole {
+        timeout(WRITE_TIMEOUT, stream.write_all(&answer)).await.map_err(io::Error::other)??;
+        if !is_complete {
             return Ok(());
         }
     }
 }
 
-async fn answer(order: Order, context: &Context) -> io::Result<Vec<u8>> {
-    let quits = order == Order::Quit;
+async fn answer(command: ControlCommand, context: &Context) -> io::Result<Vec<u8>> {
+    let is_quit = command == ControlCommand::Quit;
     let worker = context.clone();
-    let answer = tokio::task::spawn_blocking(move || carry_out(&order, &worker.hq, &worker.watch)).await?;
-    if quits {
+    let answer = tokio::task::spawn_blocking(move || execute(&command, &worker.hq, &worker.watch)).await?;
+    if is_quit {
         context.stops.stop();
     }
     Ok(answer)

@@ -1,4 +1,4 @@
-//! Jars and class directories from the command line.
+//! Classes of the jars and directories given on the command line.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -9,17 +9,19 @@ use runtap_jvm::coverage::Inventory;
 
 use crate::exit::{self, expected};
 
-/// How deep directories are looked into: no package is as deep.
-const DEEPEST: usize = 100;
-/// The largest jar that is read, in bytes.
-const LARGEST_JAR: u64 = 2 << 30;
-/// The largest class file that is read, in bytes: tables of 65,535 entries leave most far below.
-const LARGEST_CLASS: u64 = 64 << 20;
+/// The maximum depth of directories; packages are less deep.
+const MAX_DEPTH: usize = 100;
+/// The maximum size of a jar, in bytes.
+const MAX_JAR_SIZE: u64 = 2 << 30;
+/// The maximum size of a class file, in bytes. Classes of realistic size are far smaller, with tables of at most 65,535
+/// entries.
+const MAX_CLASS_SIZE: u64 = 64 << 20;
 
-/// The classes of these jars and directories, in their order; of multi-release jars, those for this release of Java.
+/// Returns the classes of these jars and directories, in their order. From a multi-release jar, takes the classes for this
+/// release of Java.
 ///
 /// # Errors
-/// One of them can't be read, or is no jar. What in them can't be read is in [`Inventory::unread`].
+/// Fails if a path can't be read or has no classes. Entries that can't be read are in [`Inventory::unread`].
 pub(super) fn inventory<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
     release: u16,
@@ -29,7 +31,7 @@ pub(super) fn inventory<'p>(
         let before = inventory.classes.len() as u64 + inventory.duplicates;
         let unread = inventory.unread.len();
         if path.is_dir() {
-            directory(path, &mut inventory, DEEPEST).map_err(|error| unreadable(path, error))?;
+            directory(path, &mut inventory, MAX_DEPTH).map_err(|error| unreadable(path, error))?;
         } else {
             file(path, release, &mut inventory)?;
         }
@@ -48,7 +50,7 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
     expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None)
 }
 
-/// An ordinary file, by links too. Whoever opens a pipe waits for its writer, and a device has no end.
+/// Reads a regular file, following links. Reading a pipe would wait for its writer, and a device may have no end.
 fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     let file = runtap_os::output::open_named(path)?;
     let mut bytes = Vec::new();
@@ -62,10 +64,10 @@ fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A jar or a class that somebody has named.
+/// Adds a jar or class file that was named on the command line.
 fn file(path: &Path, release: u16, inventory: &mut Inventory) -> anyhow::Result<()> {
     let is_class = path.extension().is_some_and(|extension| extension == "class");
-    let largest = if is_class { LARGEST_CLASS } else { LARGEST_JAR };
+    let largest = if is_class { MAX_CLASS_SIZE } else { MAX_JAR_SIZE };
     let bytes = read(path, largest).map_err(|error| unreadable(path, error))?;
     let label = path.to_string_lossy();
     if is_class {
@@ -76,14 +78,14 @@ fn file(path: &Path, release: u16, inventory: &mut Inventory) -> anyhow::Result<
     inventory.add_jar(&label, &bytes, &options).map_err(|error| unreadable(path, error))
 }
 
-/// Class files of a directory, by their names. Links to directories are not followed.
+/// Adds the class files of a directory, sorted by name. Links to directories are not followed.
 fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result<()> {
     let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_unstable_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            // Only in a jar these take the place of other classes.
+            // Versioned classes replace others in jars only.
             if path.ends_with("META-INF/versions") {
                 continue;
             }
@@ -91,7 +93,7 @@ fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result
                 directory(&path, inventory, depth - 1)?;
             }
         } else if path.extension().is_some_and(|extension| extension == "class") {
-            let bytes = read(&path, LARGEST_CLASS)
+            let bytes = read(&path, MAX_CLASS_SIZE)
                 .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
             inventory.add_class(&path.to_string_lossy(), &bytes);
         }
@@ -99,8 +101,8 @@ fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result
     Ok(())
 }
 
-/// Where a source file is, below one of these directories. A link that leads out of the directory is not followed: which file
-/// is named is the word of a class file.
+/// Returns the path of a source file below one of these directories. The name comes from a class file, which is not trusted:
+/// links that lead out of the directory are not followed.
 pub(super) fn locate(roots: &[PathBuf], path: &str) -> Option<String> {
     let found = roots.iter().find_map(|root| {
         let found = root.join(path);

@@ -1,5 +1,5 @@
-//! Coverage files, and what was never called: `runtap.jvm.coverage/1`, and the same as text. The work is
-//! [`runtap_jvm::coverage`]'s.
+//! Coverage files and methods that were never called, as `runtap.jvm.coverage/1` or as text. See [`runtap_jvm::coverage`] for
+//! the computation.
 
 mod classes;
 mod never;
@@ -26,8 +26,8 @@ use crate::cli::JvmCoverage;
 use crate::exit::usage;
 use crate::output::Output;
 
-/// What an agent's trace has shown. `classes` are its words about classes, by outcome and name; `counts` how many there
-/// were, of which not all may have been kept.
+/// Returns what an agent's trace shows of its program. `classes` has the agent's reports on classes, by outcome and name;
+/// `counts` is their number by outcome, which is higher if not all reports were kept.
 pub(super) fn observed(
     report: &Report,
     classes: &BTreeMap<(ClassOutcome, String), u64>,
@@ -48,7 +48,7 @@ pub(super) fn observed(
     observed
 }
 
-/// What an agent was told to trace.
+/// Returns the patterns of the classes that an agent was configured to trace.
 pub(super) fn traced(configuration: Option<&Configuration>) -> TracedClasses {
     let texts = |patterns: &[JavaString]| patterns.iter().map(ToString::to_string).collect();
     configuration.map_or_else(TracedClasses::default, |configuration| TracedClasses {
@@ -67,7 +67,7 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct CoverageDocument {
     files: Vec<OutputFile>,
-    /// `None`: no agent has told of lines.
+    /// `None` if no agent has reported lines.
     lines: Option<Covered>,
     methods: Covered,
     classes: Covered,
@@ -125,16 +125,16 @@ impl From<&Notes> for NotesDocument {
     }
 }
 
-/// What files are named and dated after.
+/// The source of the names and timestamps of coverage files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recording<'a> {
-    /// Beside this, with another end.
+    /// The path of the recording; files get the same path with another extension.
     pub(super) base: &'a Path,
-    /// When the first of its programs has begun, in milliseconds since 1970. Agents of versions 1 to 4 do not say it.
+    /// The time at which the first program started, in milliseconds since 1970; `None` for agents of versions 1 to 4.
     pub(super) began_ms: Option<u64>,
 }
 
-/// Writes and prints what was asked for, of everything that was observed in a recording.
+/// Writes the requested coverage files, and prints the results.
 pub(super) fn run(
     options: &JvmCoverage,
     observed: &Observed,
@@ -144,7 +144,7 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let patterns =
         Patterns::new(&options.include, &options.exclude).map_err(|error| usage(error.to_string()))?;
-    // A mistake in a path is told before jars are read.
+    // Report an invalid output path before jars are read.
     let outlets = open(options, recording.base)?;
     let to_stdout = outlets.iter().any(|outlet| matches!(outlet, OutputSink::Stdout));
     let never_inventory = classes::inventory(&options.never_called, observed.releases.newest())?;
@@ -206,7 +206,7 @@ fn write(
     let release = observed.releases.newest();
     let own =
         (!options.classes.is_empty()).then(|| classes::inventory(&options.classes, release)).transpose()?;
-    // The jars of the list are those of the program too.
+    // The jars given for the list of never-called methods are part of the program too.
     let inventory = own.as_ref().or_else(|| (!options.never_called.is_empty()).then_some(never));
     let wanted =
         Options { patterns, compiler_methods: options.compiler_methods, entry_lines: options.entry_lines };
@@ -214,7 +214,7 @@ fn write(
     let roots: Vec<String> = options.sources.iter().map(|root| root.to_string_lossy().into_owned()).collect();
     let locate = |path: &str| classes::locate(&options.sources, path);
     let how = WriteOptions {
-        // Of the recording, not of now: equal traces give equal files.
+        // The time of the recording, not the current time: equal traces give equal files.
         timestamp_ms: began_ms,
         roots: &roots,
         locate: Some(&locate),
@@ -228,7 +228,7 @@ fn write(
         files.extend(path.map(|path| OutputFile::new(&path, file.format.name(), bytes)));
     }
     let totals = coverage.totals();
-    say(&coverage, inventory, options, output);
+    print_notes(&coverage, inventory, options, output);
     Ok(CoverageDocument {
         files,
         lines: coverage.has_lines.then(|| totals.lines.into()),
@@ -238,15 +238,15 @@ fn write(
     })
 }
 
-/// What somebody may miss in the files.
-fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage, output: Output) {
+/// Prints notes about what the files do not contain.
+fn print_notes(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage, output: Output) {
     let notes = &coverage.notes;
     if inventory.is_none() {
         output.note("only what was called is in the coverage: --classes JAR|DIR says what else there is");
     }
-    // Lines that are left out have been told.
-    let told_no_lines = !coverage.has_lines && notes.other_versions == 0;
-    if told_no_lines {
+    // Lines left out because of other class versions are reported below.
+    let lacks_lines = !coverage.has_lines && notes.other_versions == 0;
+    if lacks_lines {
         output.note(
             "the agents have told of no lines, so the coverage has methods only (--entry-lines: first lines)",
         );
@@ -315,7 +315,7 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
         return;
     }
     if !coverage.has_lines {
-        let remedy = if told_no_lines { " (--entry-lines: first lines)" } else { "" };
+        let remedy = if lacks_lines { " (--entry-lines: first lines)" } else { "" };
         output.note(format_args!("lcov and genhtml read no file without lines{remedy}"));
     }
     for (count, noun) in

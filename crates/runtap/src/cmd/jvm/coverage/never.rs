@@ -1,4 +1,4 @@
-//! The list of what was never called, for scripts and for people.
+//! The list of methods that were never called, as JSON and as text.
 
 use std::cmp::Reverse;
 use std::io;
@@ -11,25 +11,25 @@ use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
 
-/// What numbers of a row take, beside a name.
-const NUMBERS: usize = 30;
-/// The least that is left for a name.
-const LEAST: usize = 20;
+/// The width of the numbers of a row.
+const NUMBERS_WIDTH: usize = 30;
+/// The minimum width of a name.
+const MIN_NAME_WIDTH: usize = 20;
 
 #[derive(Debug, Serialize)]
 pub(super) struct NeverDocument<'a> {
     total: SizeDocument,
     packages: Vec<PackageDocument<'a>>,
-    /// How many classes there are, of which all or the first are listed.
+    /// The number of classes; `classes` may have fewer.
     classes_count: usize,
     classes: Vec<ClassDocument<'a>>,
-    /// Classes of which it is not known of any method whether it was called.
+    /// Classes for which it is unknown whether any of their methods was called.
     untraced: Vec<UntracedDocument<'a>>,
-    /// Methods of other classes of which it is not known.
+    /// Methods of other classes for which it is unknown whether they were called.
     unknown: Vec<UnknownDocument<'a>>,
-    /// Methods in either of the two that were not called since the trace began, and whose class was loaded before.
+    /// The number of these methods that were not called since the trace started, and whose class was loaded before.
     not_called_since_attach: u64,
-    /// Why the list may be wrong.
+    /// The reasons why the list may be wrong.
     caveats: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ struct UnknownDocument<'a> {
     method: MethodDocument<'a>,
 }
 
-/// Why it is not known whether something was called, in a word.
+/// Returns the identifier of the reason why it is unknown whether a method was called.
 fn fate(why: &Unknown) -> &'static str {
     match why {
         Unknown::Ignored => "ignored",
@@ -122,11 +122,11 @@ fn state(state: ClassState) -> &'static str {
 }
 
 impl<'a> NeverDocument<'a> {
-    /// Classes with the most code first, at most so many.
-    pub(super) fn new(never: &'a NeverCalled<'a>, most: Option<usize>) -> Self {
+    /// Creates the document with at most `limit` classes, those with the most code first.
+    pub(super) fn new(never: &'a NeverCalled<'a>, limit: Option<usize>) -> Self {
         let mut classes: Vec<&NeverClass<'_>> = never.classes.iter().collect();
         classes.sort_by_key(|class| (Reverse(class.code()), class.name));
-        classes.truncate(most.unwrap_or(usize::MAX));
+        classes.truncate(limit.unwrap_or(usize::MAX));
         Self {
             total: never.total().into(),
             packages: never
@@ -182,7 +182,7 @@ impl<'a> ClassDocument<'a> {
     }
 }
 
-/// A row of the table: a class of which nothing was called is one row.
+/// A row of the table. A class without any called method has a single row.
 enum Row<'r> {
     Class(&'r ClassDocument<'r>),
     Method(&'r ClassDocument<'r>, &'r MethodDocument<'r>),
@@ -206,7 +206,7 @@ impl Row<'_> {
         };
         let name = Clean(&name).to_string();
         let name = match options.width {
-            Some(width) => fitted(&name, width.saturating_sub(NUMBERS).max(LEAST)),
+            Some(width) => fitted(&name, width.saturating_sub(NUMBERS_WIDTH).max(MIN_NAME_WIDTH)),
             None => name,
         };
         let place = line.map_or_else(String::new, |line| format!(":{line}"));

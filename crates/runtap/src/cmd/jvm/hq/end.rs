@@ -1,4 +1,4 @@
-//! The end of a collection: agents are stopped, what they still have is taken, and the report is printed.
+//! The end of a collection: stops the agents, receives their remaining data, and prints the report.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,22 +12,23 @@ use runtap_text::TextOptions;
 use runtap_text::units::Things;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::broken::Broken;
+use super::super::broken::BrokenRules;
 use super::super::document::{AgentDocument, JvmDocument};
 use super::super::text::ReportText;
 use super::show;
-use super::watch::{Facts, Watch};
+use super::watch::{AgentFacts, Watch};
 use crate::cli::{JvmHq, JvmMode};
 use crate::exit;
 use crate::output::Output;
 
-/// How long agents may take to send what they have. The original ones sleep for a heartbeat first, which is a second.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time in which agents may send their remaining data. The original agents first sleep for the heartbeat interval, a
+/// second.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// How long the commands that stop agents may take if somebody is in a hurry.
-const HURRY: Duration = Duration::from_millis(500);
+/// The time-out for the commands that stop agents when the user does not want to wait.
+const HURRIED_STOP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Stops the agents, waits for their ends, unless somebody is in a hurry, and prints the report.
+/// Stops the agents, waits for their ends unless `hurry` is set, and prints the report.
 pub(in crate::cmd::jvm) async fn end(
     options: &JvmHq,
     hq: &Arc<Hq>,
@@ -38,29 +39,31 @@ pub(in crate::cmd::jvm) async fn end(
 ) -> anyhow::Result<u8> {
     let mut again = stops.listener();
     let is_interrupted = stops.is_stopping();
-    let living = living(hq, watch);
-    // An agent that does not read keeps the thread that writes to it waiting.
-    let (commands, agents) = (Arc::clone(hq), living.clone());
+    let unfinished_agents = unfinished_agents(hq, watch);
+    // On its own thread, because writing to an agent that does not read blocks.
+    let (commands, agents) = (Arc::clone(hq), unfinished_agents.clone());
     let stopped = tokio::task::spawn_blocking(move || stop(&commands, &agents));
-    if !living.is_empty() && !hurry {
+    if !unfinished_agents.is_empty() && !hurry {
         output.note(format_args!(
             "waiting up to {} seconds for the rest of what {} to send; Ctrl-C again does not wait",
-            PATIENCE.as_secs(),
-            if living.len() == 1 {
+            GRACE_PERIOD.as_secs(),
+            if unfinished_agents.len() == 1 {
                 "the agent has".to_owned()
             } else {
-                format!("{} agents have", living.len())
+                format!("{} agents have", unfinished_agents.len())
             }
         ));
     }
     let hurry = if hurry {
-        let _ = timeout(HURRY, stopped).await;
+        let _ = timeout(HURRIED_STOP_TIMEOUT, stopped).await;
         true
     } else {
-        wait(&living, watch, &mut again, output).await
+        wait(&unfinished_agents, watch, &mut again, output).await
     };
-    let cut =
-        living.iter().filter(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)).count();
+    let unfinished = unfinished_agents
+        .iter()
+        .filter(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished))
+        .count();
     if hurry {
         hq.abandon();
     }
@@ -77,7 +80,7 @@ pub(in crate::cmd::jvm) async fn end(
     show(watch, output);
     let agents = hq.agents();
     let own: BTreeSet<AgentId> = agents.iter().filter(|state| state.is_own).map(|state| state.id).collect();
-    let reports: Vec<(AgentId, Facts, Report)> = agents
+    let reports: Vec<(AgentId, AgentFacts, Report)> = agents
         .into_iter()
         .filter_map(|state| {
             let facts = watch.facts(state.id)?;
@@ -88,11 +91,11 @@ pub(in crate::cmd::jvm) async fn end(
         })
         .collect();
     let former = [true, false].map(|own| hq.former(own));
-    let left_out = watch.seen().saturating_sub(reports.len() as u64);
+    let left_out = watch.connected_agents().saturating_sub(reports.len() as u64);
     let left_out = former.iter().flatten().fold(left_out, |left, (count, _)| left.saturating_sub(*count));
     let former_loses = former.iter().flatten().any(|(_, report)| report.has_losses());
     if former.iter().any(Option::is_some) {
-        print_together(options, watch, together(former, &reports, &own), output)?;
+        print_together(options, watch, combine(former, &reports, &own), output)?;
     } else {
         print(options, &reports, output)?;
     }
@@ -117,10 +120,10 @@ pub(in crate::cmd::jvm) async fn end(
         ));
     }
     hint_at_names(options, &reports, output);
-    if cut > 0 {
+    if unfinished > 0 {
         output.warning(format_args!(
             "{} had not ended: what came is in the report",
-            Things(cut as u64, "agent")
+            Things(unfinished as u64, "agent")
         ));
     }
     if reports.is_empty() {
@@ -136,7 +139,7 @@ pub(in crate::cmd::jvm) async fn end(
             ),
         ));
     }
-    let partial = cut > 0
+    let partial = unfinished > 0
         || left_out > 0
         || refused > 0
         || displaced > 0
@@ -146,10 +149,10 @@ pub(in crate::cmd::jvm) async fn end(
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
 
-/// Says why there is nothing, if the expressions have chosen nothing.
-fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) {
+/// Warns that the `--include` patterns have matched no class.
+fn hint_at_names(options: &JvmHq, reports: &[(AgentId, AgentFacts, Report)], output: Output) {
     let any = reports.iter().any(|(_, facts, report)| {
-        // Of a class with a method that could not be traced the others are. Messages about classes may come late, or be lost.
+        // In a failed class, some methods may still be traced. Reports on classes may be late or lost.
         let was_seen = facts.classes.transformed + facts.classes.failed > 0;
         was_seen || !facts.finished || report.methods.iter().any(|method| method.has_run)
     });
@@ -163,27 +166,33 @@ fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: 
     ));
 }
 
-/// The agents that have not ended, with their states.
-fn living(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
+/// Returns the agents that have not ended, with their states.
+fn unfinished_agents(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
     let has_ended = |id| watch.facts(id).is_none_or(|facts| facts.finished);
     hq.agents().into_iter().filter(|state| !has_ended(state.id)).collect()
 }
 
-/// Stops agents. A program that waits for its start is let go: the original agents never end otherwise.
+/// Stops agents. First starts those that have not started: the original agents never end while their program waits for the
+/// start.
 fn stop(hq: &Hq, agents: &[AgentStatus]) {
     for agent in agents {
         if !agent.state.started {
-            // What fails here fails below too: its connection is gone.
+            // If this fails, the connection is gone and the next command fails too.
             let _ = hq.change_mode(agent.id, Mode::Tracing);
         }
         let _ = hq.change_mode(agent.id, Mode::ShuttingDown);
     }
 }
 
-/// Waits until all have ended, the patience is over, or somebody has none, which is returned.
-async fn wait(living: &[AgentStatus], watch: &Watch, again: &mut StopListener, output: Output) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while living.iter().any(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)) {
+/// Waits until all agents have ended or the grace period has elapsed. Returns `true` if the user interrupts the wait.
+async fn wait(
+    unfinished_agents: &[AgentStatus],
+    watch: &Watch,
+    again: &mut StopListener,
+    output: Output,
+) -> bool {
+    let until = Instant::now() + GRACE_PERIOD;
+    while unfinished_agents.iter().any(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)) {
         tokio::select! {
             biased;
             _ = again.next() => return true,
@@ -194,11 +203,11 @@ async fn wait(living: &[AgentStatus], watch: &Watch, again: &mut StopListener, o
     false
 }
 
-/// Adds up all agents, and counts them: those that have ended and that are kept, of the own user and root first. Others can't fill
-/// the tables before these are in them.
-fn together(
+/// Returns the number of agents and their combined report. Adds the agents of the current user and root first, so that the data
+/// of other users cannot fill the tables before.
+fn combine(
     former: [Option<(u64, Report)>; 2],
-    reports: &[(AgentId, Facts, Report)],
+    reports: &[(AgentId, AgentFacts, Report)],
     own: &BTreeSet<AgentId>,
 ) -> (u64, Report) {
     let (mut sums, mut agents) = (CombinedReport::default(), reports.len() as u64);
@@ -214,7 +223,7 @@ fn together(
     (agents, sums.report())
 }
 
-/// More agents than are kept: all of them as one, and a hint at what has each.
+/// Prints the combined report of more agents than are kept, with a note on how to keep each of them.
 fn print_together(
     options: &JvmHq,
     watch: &Watch,
@@ -226,7 +235,7 @@ fn print_together(
         return output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]));
     }
     let title = format!("{} together", Things(agents, "agent"));
-    let broken = Broken::default().and(&report);
+    let broken = BrokenRules::default().with_report(&report);
     let text = ReportText { title, report: &report, classes, broken };
     output.print(&text, &shown(options, output))?;
     if options.record.is_none() {
@@ -246,7 +255,7 @@ fn shown(options: &JvmHq, output: Output) -> TextOptions<'static> {
     }
 }
 
-fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) -> anyhow::Result<()> {
+fn print(options: &JvmHq, reports: &[(AgentId, AgentFacts, Report)], output: Output) -> anyhow::Result<()> {
     if output.json() {
         let agents = reports
             .iter()
@@ -263,7 +272,7 @@ fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) 
             title: facts.title(*id),
             report,
             classes: facts.classes,
-            broken: facts.broken.clone().and(report),
+            broken: facts.broken.clone().with_report(report),
         };
         output.print(&text, &shown)?;
     }
@@ -279,7 +288,7 @@ mod tests {
     use super::super::super::document::Classes;
     use super::*;
 
-    /// What others have sent fills the table of sums; the own agent is kept, has ended, or both.
+    /// The data of other users fills the table; one agent of the current user has already ended, another is still kept.
     #[test]
     fn own_agents_are_added_up_before_others_fill_the_tables() {
         let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();
@@ -292,7 +301,7 @@ mod tests {
             count: 1,
         };
         let others = Report { exceptions: (0..200).map(exception).collect(), ..empty.clone() };
-        // Without room for the last of them the table has none for a method either.
+        // The last of these exceptions does not fit, so the table has no capacity for another method either.
         let method = |class: &str| MethodReport {
             signature: class.to_owned() + &name + &name,
             entries: 1,
@@ -301,10 +310,10 @@ mod tests {
             ..MethodReport::default()
         };
         let of = |class| Report { methods: vec![method(class)], ..empty.clone() };
-        let facts = Facts::new(SocketAddr::from(([127, 0, 0, 1], 1)), Dialect::F1, 1);
+        let facts = AgentFacts::new(SocketAddr::from(([127, 0, 0, 1], 1)), Dialect::F1, 1);
         let reports = [(AgentId(8), facts.clone(), of("other")), (AgentId(9), facts, of("living"))];
         let former = [Some((1, of("former"))), Some((5, others))];
-        let (agents, report) = together(former, &reports, &BTreeSet::from([AgentId(9)]));
+        let (agents, report) = combine(former, &reports, &BTreeSet::from([AgentId(9)]));
         let methods: Vec<&str> =
             report.methods.iter().filter_map(|method| method.signature.get(..6)).collect();
         assert_eq!((agents, methods), (8, vec!["former", "living"]));

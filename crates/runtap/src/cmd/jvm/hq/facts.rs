@@ -1,4 +1,4 @@
-//! What is known of one agent beside its trace.
+//! Facts about an agent apart from its trace.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
@@ -7,53 +7,53 @@ use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::hq::AgentProcess;
 use runtap_bytefrog_proto::{Dialect, ModeByte, Rule, Violation};
 
-use super::super::broken::{Broken, words};
+use super::super::broken::{BrokenRules, describe_violation};
 use super::super::document::Classes;
 use super::watch::Weight;
 
-/// An agent, as its control connection has it.
+/// The facts that an agent's control connection provides.
 #[derive(Debug, Clone)]
-pub(in crate::cmd::jvm) struct Facts {
+pub(in crate::cmd::jvm) struct AgentFacts {
     pub(in crate::cmd::jvm) peer: SocketAddr,
     pub(in crate::cmd::jvm) dialect: Dialect,
     pub(in crate::cmd::jvm) run: u8,
     pub(in crate::cmd::jvm) process: Option<AgentProcess>,
     pub(in crate::cmd::jvm) classes: Classes,
-    /// What its last heartbeat said, and its buffers that wait.
-    pub(in crate::cmd::jvm) said: Option<(ModeByte, u16)>,
-    /// No heartbeat has come in time.
+    /// The mode and the number of waiting buffers in its last heartbeat.
+    pub(in crate::cmd::jvm) last_heartbeat: Option<(ModeByte, u16)>,
+    /// Whether a heartbeat is overdue.
     pub(in crate::cmd::jvm) silent: bool,
     pub(in crate::cmd::jvm) data: usize,
     pub(in crate::cmd::jvm) finished: bool,
-    /// Whether its end was as it should be.
+    /// Whether data of the agent was lost.
     pub(in crate::cmd::jvm) partial: bool,
-    /// The rules that were broken on its connections.
-    pub(in crate::cmd::jvm) broken: Broken,
-    /// Lines about what the agent may send again and again.
-    pub(super) modes: Repeated,
-    pub(super) processes: Repeated,
-    pub(super) errors: Repeated,
+    /// The rules that the agent has broken on its connections.
+    pub(in crate::cmd::jvm) broken: BrokenRules,
+    /// Counters that limit the lines about repeated events of the agent.
+    pub(super) modes: LineLimit,
+    pub(super) processes: LineLimit,
+    pub(super) errors: LineLimit,
 }
 
-/// Warnings of each kind that are shown for an agent: anybody who can connect can cause them.
-pub(super) const WARNINGS: u64 = 5;
-/// Notes of each kind. A program that is suspended and resumed by its user has some.
-const NOTES: u64 = 50;
+/// The maximum number of warnings of each kind shown for an agent, because any client that can connect can cause them.
+pub(super) const MAX_WARNINGS: u64 = 5;
+/// The maximum number of notes of each kind. A program that its user suspends and resumes causes several.
+const MAX_NOTES: u64 = 50;
 
-/// Lines of one kind: the first of them are shown, all further ones are for the curious.
+/// Counts the lines of one kind: the first ones are shown, later ones only with `--verbose`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Repeated(u64);
+pub(super) struct LineLimit(u64);
 
-impl Repeated {
+impl LineLimit {
     pub(super) fn line(&mut self, weight: Weight, text: String) -> (Weight, String) {
         self.0 += 1;
         limited(self.0, weight, text)
     }
 }
 
-/// The line with this number of its kind.
+/// Returns the `number`th line of its kind with the weight that the limit gives it.
 fn limited(number: u64, weight: Weight, text: String) -> (Weight, String) {
-    let shown = if weight == Weight::Warning { WARNINGS } else { NOTES };
+    let shown = if weight == Weight::Warning { MAX_WARNINGS } else { MAX_NOTES };
     match number.cmp(&shown) {
         Ordering::Less => (weight, text),
         Ordering::Equal => (weight, format!("{text} (further ones are shown with --verbose only)")),
@@ -61,14 +61,14 @@ fn limited(number: u64, weight: Weight, text: String) -> (Weight, String) {
     }
 }
 
-/// The name of a program's main class, if the agent knows it: one that is loaded early does not.
+/// Returns the name of a program's main class in parentheses, or nothing if the agent was loaded too early to know it.
 pub(super) fn named(process: &AgentProcess) -> String {
     let main = process.main.to_string();
     if main.is_empty() { String::new() } else { format!(" ({main})") }
 }
 
-impl Facts {
-    /// An agent that has said hello.
+impl AgentFacts {
+    /// Creates the facts of an agent that has connected.
     pub(super) fn new(peer: SocketAddr, dialect: Dialect, run: u8) -> Self {
         Self {
             peer,
@@ -76,38 +76,38 @@ impl Facts {
             run,
             process: None,
             classes: Classes::default(),
-            said: None,
+            last_heartbeat: None,
             silent: false,
             data: 0,
             finished: false,
             partial: false,
-            broken: Broken::default(),
-            modes: Repeated::default(),
-            processes: Repeated::default(),
-            errors: Repeated::default(),
+            broken: BrokenRules::default(),
+            modes: LineLimit::default(),
+            processes: LineLimit::default(),
+            errors: LineLimit::default(),
         }
     }
 
-    /// Whether what the agent still had to send is missing: its process was killed, or a connection was lost.
+    /// Returns whether the agent's last data is missing because its process was killed or a connection was lost.
     pub(in crate::cmd::jvm) fn ended_early(&self) -> bool {
         !self.finished || self.broken.rules().iter().any(|finding| finding.rule.is_early_end())
     }
 
     pub(super) fn violation(&mut self, violation: &Violation) -> (Weight, String) {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
-        // What came before is whole; what should have come behind is not there.
+        // Data before the violation is complete; data after it is missing.
         self.partial |= violation.rule.loses() || violation.rule.is_early_end();
-        let count = self.broken.add(violation.rule, || words(None, violation));
+        let count = self.broken.add(violation.rule, || describe_violation(None, violation));
         limited(count, Weight::Warning, format!("breaks {violation}"))
     }
 
-    /// One line for a report.
+    /// Returns the title of the agent's report.
     pub(in crate::cmd::jvm) fn title(&self, id: AgentId) -> String {
         let process = self.process_named();
         format!("Agent {}: version {}, run {}, {}{process}", id.0, self.dialect, self.run, self.peer)
     }
 
-    /// `, process 12 (Main)`, as far as the agent has said that.
+    /// Returns `, process 12 (Main)`, as far as the agent has reported it.
     pub(super) fn process_named(&self) -> String {
         self.process
             .as_ref()

@@ -1,5 +1,4 @@
-//! `runtap jvm hq`: agents dial in, are told what to trace, and what comes is shown: as lines while it comes, and as a report
-//! at the end.
+//! `runtap jvm hq`: a collector. It configures the agents that connect, prints their events, and at the end prints a report.
 
 pub(super) mod end;
 mod facts;
@@ -26,24 +25,24 @@ use self::watch::{Line, Watch, Weight};
 use super::super::{address, block_on};
 use super::control::{self, Context, serve};
 use super::live;
-use super::patterns::{self, For};
+use super::patterns::{self, TargetAgents};
 use crate::cli::{JvmClock, JvmHq, JvmMode, JvmTracing, WhenSlow};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-/// Time between two snapshots of agents that send counts or coverage, in milliseconds.
-const SNAPSHOTS: u32 = 1000;
+/// The interval of snapshots of agents that send counts or coverage, in milliseconds.
+const SNAPSHOT_INTERVAL_MS: u32 = 1000;
 
 pub(super) fn run(options: &JvmHq, output: Output) -> anyhow::Result<u8> {
     if let (Some(command), Some(path)) = (&options.send, &options.control) {
         return block_on(control::send(path, command, output));
     }
-    // Other users' connections must not use up the descriptors. Not for `jvm run`: its program would inherit the limit.
+    // Connections of other users must not exhaust the descriptors. Not for `jvm run`, whose command would inherit the limit.
     allow_many_files();
     Ok(collect_from(options, |_| Ok(()), output)?.0)
 }
 
-/// The same, with something that is started once there is an address to dial. It is given back with the exit code.
+/// Runs the collector, calling `start` with its address as soon as it listens. Returns the exit code and the result of `start`.
 pub(in crate::cmd) fn collect_from<T>(
     options: &JvmHq,
     start: impl FnOnce(SocketAddr) -> anyhow::Result<T>,
@@ -57,8 +56,8 @@ async fn collect<T>(
     start: impl FnOnce(SocketAddr) -> anyhow::Result<T>,
     output: Output,
 ) -> anyhow::Result<(u8, T)> {
-    patterns::check(&options.tracing, For::Any)?;
-    // Heard from the first moment on: whoever sees that we listen can end us.
+    patterns::check(&options.tracing, TargetAgents::Any)?;
+    // Installed before listening: a client that sees the listener can already stop the collector by a signal.
     let stops = Stops::listen()?;
     let addresses = address::resolve("--listen", &options.listen, options.insecure, output).await?;
     let watch = Arc::new(Watch::new(output.is_verbose()));
@@ -74,26 +73,29 @@ async fn collect<T>(
         hq.address()
     ));
     let started = start(hq.address())?;
-    let over = options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far);
+    let over =
+        options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far_future);
     match live::possible(output).filter(|_| !options.plain) {
         Some(view) => {
             let stays = !options.once && options.duration.is_none();
             let last = view.show(&hq, &watch, &stops, over, stays).await?;
-            // What mattered stays to be read.
-            last.iter().filter(|line| line.weight == Weight::Warning).for_each(|line| say(line, output));
+            // Warnings stay visible after the live view.
+            last.iter()
+                .filter(|line| line.weight == Weight::Warning)
+                .for_each(|line| print_line(line, output));
         }
         None => lines(options, &hq, &watch, &stops, over, output).await,
     }
     let code = end::end(options, &hq, &watch, &stops, false, output).await;
     if let Some(controlled) = controlled {
-        // With its socket, whose file is removed.
+        // Dropping the server also removes the socket's file.
         controlled.abort();
         let _ = controlled.await;
     }
     Ok((code?, started))
 }
 
-/// The control socket.
+/// Binds the control socket.
 fn bind(path: &Path) -> anyhow::Result<Listener> {
     Listener::bind(path, BindOptions::default().replace_stale(true)).map_err(|error| match &error {
         BindError::InUse { .. } => expected(
@@ -105,20 +107,20 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
     })
 }
 
-/// The exclusions and inclusions that agents are told.
+/// Returns the exclusions and inclusions that agents are configured with.
 pub(super) fn filters(include: &[String], exclude: &[String]) -> (Vec<JavaString>, Vec<JavaString>) {
     let patterns = |patterns: &[String]| -> Vec<JavaString> {
         patterns.iter().map(|pattern| JavaString::from(pattern.as_str())).collect()
     };
     let mut exclusions = patterns(exclude);
-    // An inclusion only wins over exclusions: alone it would choose nothing.
+    // Inclusions only override exclusions; without any exclusion they would have no effect.
     if exclusions.is_empty() && !include.is_empty() {
         exclusions.push(JavaString::from(".*"));
     }
     (exclusions, patterns(include))
 }
 
-/// What agents are told to trace.
+/// Returns the configuration of the agents.
 fn configuration(tracing: &JvmTracing) -> Configuration {
     let (exclusions, inclusions) = filters(&tracing.include, &tracing.exclude);
     Configuration {
@@ -137,36 +139,37 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
                 WhenSlow::Drop => Slow::Drop,
                 WhenSlow::Counts => Slow::Counts,
             },
-            snapshot_interval: SNAPSHOTS,
+            snapshot_interval: SNAPSHOT_INTERVAL_MS,
         },
         ..Configuration::default()
     }
 }
 
-/// The folder that all that comes is written to.
+/// Creates the directory in which connections are recorded.
 fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     match Folder::create(path) {
         Ok(folder) => Ok(Arc::new(folder)),
-        // With what stood in its way, and the next step.
+        // This error already names the cause and a hint.
         Err(runtap_jvm::recording::Error::Output(error)) => Err(error.into()),
         Err(error) => Err(expected(exit::FAILED, format!("--record {}: {error}", path.display()), None)),
     }
 }
 
 /// The number of descriptors that are left for everything but connections.
-const SPARE: usize = 64;
+const RESERVED_DESCRIPTORS: usize = 64;
 
-/// Returns the number of connections that may be open, of all users, within the limit of descriptors. A connection takes one for its
-/// socket and, if it is recorded, two files for each direction. As many as [`max_closing`] were shut and have not ended.
+/// Returns the number of connections of all users that may be open within the limit of descriptors. A connection needs one for
+/// its socket and, if it is recorded, two files for each direction. Up to [`max_closing`] more are shut down but have not
+/// ended.
 fn connections(descriptors: usize, is_recorded: bool) -> usize {
     let each = if is_recorded { 5 } else { 1 };
-    let most = descriptors.saturating_sub(SPARE) / each;
+    let most = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / each;
     let fits = |open: &usize| open + max_closing(*open) <= most;
-    // An agent needs two.
+    // An agent needs two connections.
     (2..=Options::default().connections).rev().find(fits).unwrap_or(2)
 }
 
-/// Listens at the first address where that is possible, for these users, or for everybody.
+/// Listens on the first address that is available, for these users; `None` accepts all users.
 pub(super) fn listen(
     options: &JvmHq,
     addresses: &[SocketAddr],
@@ -186,8 +189,8 @@ pub(super) fn listen(
             slow: u64::try_from(options.slow.as_nanos()).unwrap_or(u64::MAX),
             ..Options::default()
         };
-        let heard = Arc::clone(watch);
-        match Hq::listen(*address, wanted, move |agent, event| heard.hear(agent, event)) {
+        let watch = Arc::clone(watch);
+        match Hq::listen(*address, wanted, move |agent, event| watch.handle_event(agent, event)) {
             Ok(hq) => return Ok(hq),
             Err(error) => failed = error,
         }
@@ -197,14 +200,14 @@ pub(super) fn listen(
     Err(expected(exit::FAILED, format!("listen on {}: {failed}", options.listen), hint))
 }
 
-/// A time that does not come.
+/// A deadline that is never reached.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
-pub(super) fn far() -> Instant {
+pub(super) fn far_future() -> Instant {
     Instant::now() + FAR
 }
 
-/// Shows lines until the end is asked for, or it is the end.
+/// Prints events until the user stops the collection, the deadline `over` passes, or with `--once` the first agent has ended.
 pub(super) async fn lines(
     options: &JvmHq,
     hq: &Arc<Hq>,
@@ -216,7 +219,7 @@ pub(super) async fn lines(
     let begin = Instant::now();
     let mut summaries = Summaries::new(begin.into_std());
     let every = if options.interval.is_zero() { Duration::MAX } else { options.interval };
-    let first = begin.checked_add(every).unwrap_or_else(far);
+    let first = begin.checked_add(every).unwrap_or_else(far_future);
     let mut summary = interval_at(first, every.min(FAR));
     summary.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -227,7 +230,7 @@ pub(super) async fn lines(
             () = watch.news.notified() => {}
             _ = summary.tick() => {
                 for line in summaries.lines(hq, watch, std::time::Instant::now()) {
-                    watch.say(Weight::Note, line);
+                    watch.add_line(Weight::Note, line);
                 }
             }
         }
@@ -238,14 +241,14 @@ pub(super) async fn lines(
     }
 }
 
-/// Shows the lines that wait.
+/// Prints the pending lines.
 pub(super) fn show(watch: &Watch, output: Output) {
     for line in watch.lines() {
-        say(&line, output);
+        print_line(&line, output);
     }
 }
 
-fn say(line: &Line, output: Output) {
+fn print_line(line: &Line, output: Output) {
     match line.weight {
         Weight::Detail => output.detail(&line.text),
         Weight::Note => output.note(&line.text),
@@ -258,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_descriptors_for_the_others() {
+    fn the_connection_limit_leaves_descriptors_for_other_uses() {
         assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
         assert_eq!([connections(1024, true), connections(256, false)], [154, 154]);
         assert_eq!(connections(10, true), 2);

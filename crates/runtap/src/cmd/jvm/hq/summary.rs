@@ -1,5 +1,5 @@
-//! A line for each agent now and then: what it does, how many calls came since the last one. Of an agent that sends counts,
-//! calls are those of its snapshots.
+//! Periodic summary lines, one per agent: its mode and the calls since the previous summary. For agents that send counts, the
+//! calls are taken from their snapshots.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use runtap_text::units::{Count, Things};
 
 use super::watch::Watch;
 
-/// What was said last.
+/// The state of the previous summary.
 #[derive(Debug)]
 pub(super) struct Summaries {
     before: BTreeMap<AgentId, u64>,
@@ -18,12 +18,12 @@ pub(super) struct Summaries {
 }
 
 impl Summaries {
-    /// From this moment on.
+    /// Starts counting at this time.
     pub(super) fn new(at: Instant) -> Self {
         Self { before: BTreeMap::new(), at }
     }
 
-    /// A line for each agent that lives.
+    /// Returns a line for each agent that has not ended.
     pub(super) fn lines(&mut self, hq: &Hq, watch: &Watch, now: Instant) -> Vec<String> {
         let millis = now.duration_since(self.at).as_millis().max(1);
         self.at = now;
@@ -36,11 +36,11 @@ impl Summaries {
             let Ok((counters, waiting)) = hq.counters(state.id) else { continue };
             let before = self.before.insert(state.id, counters.calls()).unwrap_or(0);
             let rate = u128::from(counters.calls().saturating_sub(before)) * 1000 / millis;
-            let queue = facts.said.map_or(0, |(_, queue)| queue);
+            let queue = facts.last_heartbeat.map_or(0, |(_, queue)| queue);
             lines.push(format!(
                 "agent {}: {}, {} ({}/s), {}{}{}{}",
                 state.id.0,
-                facts.said.and_then(|(mode, _)| mode.mode()).unwrap_or(state.state.mode),
+                facts.last_heartbeat.and_then(|(mode, _)| mode.mode()).unwrap_or(state.state.mode),
                 Things(counters.calls(), "call"),
                 Count(u64::try_from(rate).unwrap_or(u64::MAX)),
                 Things(counters.exceptions, "exception"),
@@ -61,7 +61,7 @@ impl Summaries {
     }
 }
 
-/// What did not come, if anything.
+/// Returns the number of missing events as text; empty if none are missing.
 fn missing(counters: &Counters) -> String {
     let lost = counters.missing.saturating_add(counters.dropped);
     if lost > 0 { format!(", {} missing", Things(lost, "event")) } else { String::new() }

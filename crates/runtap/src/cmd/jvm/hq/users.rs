@@ -1,8 +1,8 @@
-//! Whose agents a collector lets in.
+//! The users whose agents a collector accepts.
 //!
-//! Owns: the answer for an address, and names of users. The protocol has no password, and every user of a machine reaches its
-//! loopback interface: there our own user and root may connect, and whom `--allow-user` names. Elsewhere nobody can say whose a
-//! connection is.
+//! Owns: the decision for an address, and the lookup of user names. The protocol has no password, and every local user can
+//! connect to the loopback interface: there only the current user, root and the users of `--allow-user` may connect. The owner
+//! of a connection from another machine is unknown.
 
 use std::net::SocketAddr;
 
@@ -10,20 +10,20 @@ use runtap_os::my_uid;
 
 use crate::exit::usage;
 
-/// The word for every user.
+/// The name that stands for all users.
 const ALL: &str = "all";
 
-/// The numbers of the users whose processes may connect at these addresses. `None`: everybody may.
+/// Returns the ids of the users whose processes may connect at these addresses; `None` if all users may connect.
 ///
 /// # Errors
-/// There is no such user.
+/// Fails if a user does not exist.
 pub(super) fn allowed(names: &[String], addresses: &[SocketAddr]) -> anyhow::Result<Option<Vec<u32>>> {
     let is_known =
         !addresses.is_empty() && addresses.iter().all(|address| runtap_os::loopback::is_known(*address));
     let mut users = vec![my_uid(), 0];
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     for name in names {
-        match number(name, &passwd) {
+        match user_id(name, &passwd) {
             _ if name == ALL => return Ok(None),
             Some(user) => users.push(user),
             None => {
@@ -34,8 +34,8 @@ pub(super) fn allowed(names: &[String], addresses: &[SocketAddr]) -> anyhow::Res
     Ok(is_known.then_some(users))
 }
 
-/// A user by number, or by the name that `/etc/passwd` has: `name:x:uid:…`.
-fn number(name: &str, passwd: &str) -> Option<u32> {
+/// Returns the id of a user given by id or by name. Lines of `/etc/passwd` have the form `name:x:uid:…`.
+fn user_id(name: &str, passwd: &str) -> Option<u32> {
     name.parse().ok().or_else(|| {
         passwd.lines().find_map(|line| {
             let mut fields = line.split(':');
@@ -51,14 +51,17 @@ mod tests {
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33::/var/www:/bin/false\nbroken\n";
 
     #[test]
-    fn users_by_name_and_number() {
-        assert_eq!(number("www-data", PASSWD), Some(33));
-        assert_eq!(number("1000", PASSWD), Some(1000));
-        assert_eq!((number("broken", PASSWD), number("www", PASSWD), number("", PASSWD)), (None, None, None));
+    fn users_are_found_by_name_and_id() {
+        assert_eq!(user_id("www-data", PASSWD), Some(33));
+        assert_eq!(user_id("1000", PASSWD), Some(1000));
+        assert_eq!(
+            (user_id("broken", PASSWD), user_id("www", PASSWD), user_id("", PASSWD)),
+            (None, None, None)
+        );
     }
 
     #[test]
-    fn only_where_the_system_knows_whose_a_connection_is() {
+    fn users_are_restricted_only_if_all_addresses_are_loopback() {
         let loopback: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let beyond: SocketAddr = "192.0.2.1:1".parse().unwrap();
         assert_eq!(allowed(&[], &[beyond]).unwrap(), None);

@@ -1,7 +1,7 @@
-//! What the view shows, taken from the collector now and then.
+//! Snapshots of the collector's state for the live view.
 //!
-//! Owns: the thread that asks for reports. A report holds up the decoder of its agent while it is made, so that it is asked
-//! for what is shown only, and the less often the more it costs: the decoder loses a twentieth of its time at most.
+//! Owns: the thread that requests reports. Creating a report blocks the decoder of its agent. The thread therefore requests
+//! only the displayed parts, and pauses in proportion to their cost: the decoder loses at most a twentieth of its time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,130 +12,138 @@ use runtap_bytefrog::hq::{AgentId, AgentStatus, Hq};
 use runtap_bytefrog::{CallTree, Counters, Report};
 use tokio::sync::watch;
 
-use super::super::hq::watch::{Facts, Watch};
+use super::super::hq::watch::{AgentFacts, Watch};
 
-/// The least time between two looks.
-const LEAST: Duration = Duration::from_millis(250);
-/// A look that takes a second is followed by so many of rest.
-const REST: u32 = 20;
+/// The minimum pause between two snapshots.
+const MIN_PAUSE: Duration = Duration::from_millis(250);
+/// The length of the pause, as a multiple of the time that the snapshot took.
+const PAUSE_FACTOR: u32 = 20;
 
-/// What is to be shown.
+/// The parts of the state to display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Wants {
-    /// The agent. None: the first.
+pub(super) struct SnapshotRequest {
+    /// The agent; `None` for the first one.
     pub(super) agent: Option<AgentId>,
-    /// The thread whose tree is shown; all.
+    /// The thread whose call tree is shown; `None` for all threads.
     pub(super) thread: Option<usize>,
-    /// Whether the tree is.
+    /// Whether the call tree is needed.
     pub(super) tree: bool,
 }
 
-/// An agent at a glance.
+/// The summary of an agent.
 #[derive(Debug, Clone)]
-pub(super) struct Glance {
+pub(super) struct AgentSummary {
     pub(super) state: AgentStatus,
-    pub(super) facts: Facts,
+    pub(super) facts: AgentFacts,
     pub(super) counters: Counters,
-    /// Events that wait for those before them.
+    /// The number of events that wait for earlier events.
     pub(super) waiting: usize,
-    /// Calls in a second, since the last look.
+    /// Calls per second since the previous snapshot.
     pub(super) rate: u64,
 }
 
-/// What there was to see.
+/// The state of the collector at one time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
-    pub(super) wants: Wants,
-    pub(super) agents: Vec<Glance>,
-    /// Of the agent that was wanted.
+    pub(super) request: SnapshotRequest,
+    pub(super) agents: Vec<AgentSummary>,
+    /// The report on the requested agent.
     pub(super) report: Option<Arc<Report>>,
     pub(super) tree: Option<Arc<CallTree>>,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
-    wants: Wants,
-    /// Looked for at once.
-    fresh: bool,
-    over: bool,
+struct GathererState {
+    request: SnapshotRequest,
+    /// Whether a snapshot is due immediately.
+    is_due: bool,
+    is_stopping: bool,
 }
 
-/// The thread, until this is dropped.
+/// A handle to the thread, which stops when the handle is dropped.
 #[derive(Debug)]
 pub(super) struct Gatherer {
-    asked: Arc<(Mutex<Asked>, Condvar)>,
+    state: Arc<(Mutex<GathererState>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    asked.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<GathererState>) -> MutexGuard<'_, GathererState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Gatherer {
-    /// Begins to look.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// Fails if the thread cannot be created.
     pub(super) fn start(
         hq: Arc<Hq>,
         facts: Arc<Watch>,
         to: watch::Sender<Snapshot>,
     ) -> std::io::Result<Self> {
-        let asked = Arc::new((Mutex::new(Asked { fresh: true, ..Asked::default() }), Condvar::new()));
-        let ask = Arc::clone(&asked);
+        let state = Arc::new((
+            Mutex::new(GathererState { is_due: true, ..GathererState::default() }),
+            Condvar::new(),
+        ));
+        let ask = Arc::clone(&state);
         let thread =
             thread::Builder::new().name("live-view".into()).spawn(move || gather(&ask, &hq, &facts, &to))?;
-        Ok(Self { asked, thread: Some(thread) })
+        Ok(Self { state, thread: Some(thread) })
     }
 
-    /// What is to be shown from now on.
-    pub(super) fn ask(&self, wants: Wants) {
-        let mut asked = lock(&self.asked.0);
-        if asked.wants != wants {
-            (asked.wants, asked.fresh) = (wants, true);
-            self.asked.1.notify_one();
+    /// Changes the parts of the state to display.
+    pub(super) fn ask(&self, request: SnapshotRequest) {
+        let mut state = lock(&self.state.0);
+        if state.request != request {
+            (state.request, state.is_due) = (request, true);
+            self.state.1.notify_one();
         }
     }
 }
 
 impl Drop for Gatherer {
     fn drop(&mut self) {
-        lock(&self.asked.0).over = true;
-        self.asked.1.notify_one();
+        lock(&self.state.0).is_stopping = true;
+        self.state.1.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn gather(asked: &(Mutex<Asked>, Condvar), hq: &Hq, facts: &Watch, to: &watch::Sender<Snapshot>) {
-    let (asked, changed) = asked;
+fn gather(state: &(Mutex<GathererState>, Condvar), hq: &Hq, facts: &Watch, to: &watch::Sender<Snapshot>) {
+    let (state, changed) = state;
     let mut rates = BTreeMap::new();
     let mut rest = Duration::ZERO;
     loop {
-        let guard = lock(asked);
-        let waited = changed.wait_timeout_while(guard, rest, |asked| !asked.fresh && !asked.over);
+        let guard = lock(state);
+        let waited = changed.wait_timeout_while(guard, rest, |state| !state.is_due && !state.is_stopping);
         let (mut guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if guard.over {
+        if guard.is_stopping {
             return;
         }
-        guard.fresh = false;
-        let wants = guard.wants;
+        guard.is_due = false;
+        let request = guard.request;
         drop(guard);
         let began = Instant::now();
-        to.send_replace(look(wants, hq, facts, &mut rates));
-        rest = pace(began.elapsed());
+        to.send_replace(take_snapshot(request, hq, facts, &mut rates));
+        rest = pause_after(began.elapsed());
     }
 }
 
-/// How long to wait after a look that took so long.
-fn pace(took: Duration) -> Duration {
-    LEAST.max(took.saturating_mul(REST))
+/// Returns the pause after a snapshot that took this long.
+fn pause_after(took: Duration) -> Duration {
+    MIN_PAUSE.max(took.saturating_mul(PAUSE_FACTOR))
 }
 
-fn look(wants: Wants, hq: &Hq, facts: &Watch, rates: &mut BTreeMap<AgentId, (Instant, u64)>) -> Snapshot {
+fn take_snapshot(
+    request: SnapshotRequest,
+    hq: &Hq,
+    facts: &Watch,
+    rates: &mut BTreeMap<AgentId, (Instant, u64)>,
+) -> Snapshot {
     let now = Instant::now();
-    let agents: Vec<Glance> = hq
+    let agents: Vec<AgentSummary> = hq
         .agents()
         .into_iter()
         .filter_map(|state| {
@@ -147,16 +155,16 @@ fn look(wants: Wants, hq: &Hq, facts: &Watch, rates: &mut BTreeMap<AgentId, (Ins
                 let calls = u128::from(counters.calls().saturating_sub(before));
                 u64::try_from(calls * 1000 / millis).unwrap_or(u64::MAX)
             });
-            Some(Glance { state, facts, counters, waiting, rate })
+            Some(AgentSummary { state, facts, counters, waiting, rate })
         })
         .collect();
     rates.retain(|id, _| agents.iter().any(|agent| agent.state.id == *id));
-    let wanted = wants.agent.filter(|id| agents.iter().any(|agent| agent.state.id == *id));
+    let wanted = request.agent.filter(|id| agents.iter().any(|agent| agent.state.id == *id));
     let agent = wanted.or_else(|| agents.first().map(|agent| agent.state.id));
     let report = agent.and_then(|id| hq.report(id).ok()).map(Arc::new);
-    let tree = agent.filter(|_| wants.tree).and_then(|id| hq.call_tree(id, wants.thread).ok());
+    let tree = agent.filter(|_| request.tree).and_then(|id| hq.call_tree(id, request.thread).ok());
     let tree = tree.map(Arc::new);
-    Snapshot { wants: Wants { agent, ..wants }, agents, report, tree }
+    Snapshot { request: SnapshotRequest { agent, ..request }, agents, report, tree }
 }
 
 #[cfg(test)]
@@ -164,8 +172,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_costs_much_is_looked_at_less_often() {
-        assert_eq!(pace(Duration::from_millis(1)), LEAST);
-        assert_eq!(pace(Duration::from_millis(300)), Duration::from_secs(6));
+    fn expensive_snapshots_are_taken_less_often() {
+        assert_eq!(pause_after(Duration::from_millis(1)), MIN_PAUSE);
+        assert_eq!(pause_after(Duration::from_millis(300)), Duration::from_secs(6));
     }
 }

@@ -1,6 +1,6 @@
-//! Keys.
+//! Keyboard input.
 //!
-//! Owns: [`Keys`], which makes keys of what a terminal sends, and [`listen`], the thread that reads it.
+//! Owns: [`Keys`], which decodes the bytes of a terminal, and [`listen`], which starts the thread that reads them.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 use tokio::sync::mpsc;
 
-/// How often it is looked whether the view is still there.
-const LOOK: Duration = Duration::from_millis(100);
+/// The interval at which the thread checks whether it should stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What was pressed.
+/// A pressed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
@@ -35,32 +35,32 @@ pub(super) enum Key {
     End,
 }
 
-/// What has come and is no whole key yet.
+/// The decoder of keys, with the bytes of an incomplete key.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    waiting: Vec<u8>,
+    incomplete: Vec<u8>,
 }
 
-/// The longest sequence that is waited for: what is longer is nothing that is known.
-const LONGEST: usize = 16;
+/// The maximum length of an incomplete sequence. Longer sequences are unknown and discarded.
+const MAX_SEQUENCE: usize = 16;
 
 impl Keys {
-    /// The keys in what has come. An escape at the end is the key: terminals send the bytes of a sequence together.
+    /// Decodes the keys in these bytes. A trailing escape byte is the Escape key, because terminals send a sequence at once.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
-        self.waiting.extend_from_slice(bytes);
+        self.incomplete.extend_from_slice(bytes);
         let mut keys = Vec::new();
-        let mut rest = self.waiting.as_slice();
+        let mut rest = self.incomplete.as_slice();
         while !rest.is_empty() {
             let Some((key, size)) = first(rest) else { break };
             keys.extend(key);
             rest = rest.get(size..).unwrap_or_default();
         }
-        self.waiting = rest.to_vec();
+        self.incomplete = rest.to_vec();
         keys
     }
 }
 
-/// The first key, and how many bytes it took. `None`: more has to come.
+/// Returns the first key and its length in bytes; `None` if the sequence is incomplete.
 fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let one = |key| Some((Some(key), 1));
     match *bytes {
@@ -69,7 +69,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         [0x7f | 0x08, ..] => one(Key::Backspace),
         [0x1b] | [0x1b, 0x1b, ..] => one(Key::Escape),
         [0x1b, b'[' | b'O', ..] => sequence(bytes),
-        // With Alt: of no meaning.
+        // A key with Alt, which has no function.
         [0x1b, _, ..] => Some((None, 2)),
         [0x20..0x7f, ..] => one(Key::Char(char::from(*bytes.first()?))),
         [0x80..=0xff, ..] => letter(bytes),
@@ -80,7 +80,7 @@ fn first(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
 fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
     let end = bytes.iter().skip(2).position(|byte| (0x40..0x7f).contains(byte));
     let Some(end) = end.map(|end| end + 2) else {
-        return (bytes.len() >= LONGEST).then_some((None, bytes.len()));
+        return (bytes.len() >= MAX_SEQUENCE).then_some((None, bytes.len()));
     };
     let parameters = bytes.get(2..end).unwrap_or_default();
     let key = match (bytes.get(end)?, parameters) {
@@ -105,21 +105,21 @@ fn letter(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         Err(error) if error.valid_up_to() > 0 => {
             std::str::from_utf8(bytes.get(..error.valid_up_to())?).unwrap_or_default()
         }
-        // A letter of which not all has come, or what no letter begins with.
+        // An incomplete or an invalid character.
         Err(error) => return error.error_len().map(|_| (None, 1)),
     };
     let letter = valid.chars().next()?;
     Some((Some(Key::Char(letter)), letter.len_utf8()))
 }
 
-/// The thread that reads, until this is dropped.
+/// A handle to the thread that reads keys; the thread stops when the handle is dropped.
 #[derive(Debug)]
-pub(super) struct Listening {
+pub(super) struct KeyReader {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for Listening {
+impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -128,31 +128,31 @@ impl Drop for Listening {
     }
 }
 
-/// Reads keys of standard input until the view is over.
+/// Starts the thread that reads keys from standard input.
 ///
 /// # Errors
-/// There is no thread to be had.
-pub(super) fn listen(to: mpsc::Sender<Key>) -> io::Result<Listening> {
+/// Fails if the thread cannot be created.
+pub(super) fn listen(to: mpsc::Sender<Key>) -> io::Result<KeyReader> {
     let stop = Arc::new(AtomicBool::new(false));
-    let ends = Arc::clone(&stop);
+    let stopped = Arc::clone(&stop);
     let thread = thread::Builder::new().name("keyboard".into()).spawn(move || {
-        // An error is the end of the terminal, which a signal tells too.
-        let _ = read(&ends, &to);
+        // The terminal is gone, which a signal reports as well.
+        let _ = read(&stopped, &to);
     })?;
-    Ok(Listening { stop, thread: Some(thread) })
+    Ok(KeyReader { stop, thread: Some(thread) })
 }
 
 fn read(stop: &AtomicBool, to: &mpsc::Sender<Key>) -> io::Result<()> {
     let keyboard = io::stdin();
     let (mut keys, mut buffer) = (Keys::default(), [0; 256]);
-    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK.subsec_nanos().into() };
+    let wait = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
     while !stop.load(Ordering::Relaxed) {
         if poll(&mut [PollFd::new(&keyboard, PollFlags::IN)], Some(&wait))? == 0 {
             continue;
         }
-        // What is typed while we are in the background is meant for somebody else, and reading it would stop us.
+        // Input belongs to the foreground process; a background process that reads it would be stopped.
         if tcgetpgrp(&keyboard).is_ok_and(|front| front != getpgrp()) {
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
             continue;
         }
         let size = keyboard.lock().read(&mut buffer)?;
@@ -160,7 +160,7 @@ fn read(stop: &AtomicBool, to: &mpsc::Sender<Key>) -> io::Result<()> {
             return Ok(());
         }
         for key in keys.take(buffer.get(..size).unwrap_or_default()) {
-            // A key too many is lost, rather than waited for.
+            // Drop keys when the queue is full instead of blocking.
             let _ = to.try_send(key);
         }
     }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_known_however_they_are_cut() {
+    fn keys_are_decoded_wherever_the_input_is_split() {
         let typed = b"a\x1b[A\x1bOB\x1b[5~\x1b[1;5C\xc3\xa4\r\x7f\t\x1b[Z\x1b[99~q";
         let keys = [
             Key::Char('a'),
@@ -188,22 +188,22 @@ mod tests {
             Key::Char('q'),
         ];
         assert_eq!(Keys::default().take(typed), keys);
-        for cut in 0..typed.len() {
-            // Behind an escape alone, it is the key.
-            if cut > 0 && typed[cut - 1] == 0x1b {
+        for split in 0..typed.len() {
+            // An escape byte at the end of a part is the Escape key.
+            if split > 0 && typed[split - 1] == 0x1b {
                 continue;
             }
             let mut parts = Keys::default();
-            let mut heard = parts.take(&typed[..cut]);
-            heard.extend(parts.take(&typed[cut..]));
-            assert_eq!(heard, keys, "{cut}");
+            let mut decoded = parts.take(&typed[..split]);
+            decoded.extend(parts.take(&typed[split..]));
+            assert_eq!(decoded, keys, "{split}");
         }
         assert_eq!(Keys::default().take(b"\x1b"), [Key::Escape]);
         assert_eq!(Keys::default().take(b"\x1bx\xff\xff\xff\xff\x01y"), [Key::Char('y')]);
-        // Nothing is kept for ever.
+        // The buffer is bounded.
         let mut endless = Keys::default();
         endless.take(b"\x1b[");
         endless.take(&[b'1'; 100]);
-        assert!(endless.waiting.len() < LONGEST);
+        assert!(endless.incomplete.len() < MAX_SEQUENCE);
     }
 }

@@ -1,6 +1,6 @@
-//! What there is in each tab, a row each, in the order in which it is shown.
+//! The rows of each tab in display order.
 //!
-//! Owns: [`Item`], which is known again by its key when there is a new report, and the tree that opens and closes.
+//! Owns: [`TabRow`], whose key identifies it across reports, and the tree whose rows expand and collapse.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -8,40 +8,40 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use runtap_bytefrog::{CallTree, MethodReport, Report, readable};
 
-/// How a row can be opened.
+/// Whether a row can be expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fold {
-    /// There is nothing below it.
+    /// The row has no children.
     Leaf,
     Open,
     Closed,
 }
 
-/// A row.
+/// A row of a tab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item {
-    /// The same for the same thing in every report.
+pub(super) struct TabRow {
+    /// Identifies the row across reports.
     pub(super) key: u64,
-    /// Its place in the report.
+    /// The index in the report.
     pub(super) index: usize,
     pub(super) depth: usize,
     pub(super) fold: Fold,
 }
 
-impl Item {
+impl TabRow {
     fn flat(index: usize, key: u64) -> Self {
         Self { key, index, depth: 0, fold: Fold::Leaf }
     }
 }
 
-/// The key of something below something else.
+/// Returns the key of a row with this name below a parent.
 pub(super) fn key_of(parent: u64, name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (parent, name).hash(&mut hasher);
     hasher.finish()
 }
 
-/// By what methods are sorted, the largest first.
+/// The order of methods, largest values first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Sort {
     #[default]
@@ -61,7 +61,7 @@ impl Sort {
     }
 }
 
-/// Numbers of a method or a node: calls, calls that an exception ended, time with and without callees.
+/// The numbers of a method or node: calls, calls ended by an exception, and time with and without callees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Numbers {
     pub(super) calls: u64,
@@ -89,7 +89,7 @@ impl Numbers {
         })
     }
 
-    /// What came since then.
+    /// Returns the differences from earlier numbers.
     pub(super) fn since(self, before: Option<&Self>) -> Self {
         let before = before.copied().unwrap_or_default();
         Self {
@@ -101,7 +101,7 @@ impl Numbers {
     }
 }
 
-/// What was there when somebody wanted to begin anew.
+/// The numbers at the time of the last reset.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Baseline {
     pub(super) methods: HashMap<u64, Numbers>,
@@ -126,7 +126,7 @@ impl Baseline {
     }
 }
 
-/// The key of a row; `above` has those of the rows that it is below, and gets its own.
+/// Returns the key of a row of the tree. `above` has the keys of its ancestors, to which this key is added.
 fn node_key(tree: &CallTree, index: usize, above: &mut Vec<u64>) -> u64 {
     let Some(row) = tree.rows.get(index) else { return 0 };
     above.truncate(row.depth);
@@ -136,9 +136,9 @@ fn node_key(tree: &CallTree, index: usize, above: &mut Vec<u64>) -> u64 {
     key
 }
 
-/// The rows of a tree that can be seen. What nobody has called is open from the beginning, everything else is closed;
-/// `toggled` are those that are not as they were.
-pub(super) fn tree(tree: &CallTree, toggled: &HashSet<u64>) -> Vec<Item> {
+/// Returns the visible rows of a tree. Roots are initially open and all other rows closed; `toggled` has the keys of rows in
+/// the opposite state.
+pub(super) fn tree(tree: &CallTree, toggled: &HashSet<u64>) -> Vec<TabRow> {
     let (mut items, mut above, mut index) = (Vec::new(), Vec::new(), 0);
     while let Some(row) = tree.rows.get(index) {
         let key = node_key(tree, index, &mut above);
@@ -150,7 +150,7 @@ pub(super) fn tree(tree: &CallTree, toggled: &HashSet<u64>) -> Vec<Item> {
             (true, true) => Fold::Open,
             (true, false) => Fold::Closed,
         };
-        items.push(Item { key, index, depth, fold });
+        items.push(TabRow { key, index, depth, fold });
         index += 1;
         if fold == Fold::Closed {
             let behind = tree.rows.iter().skip(index).position(|row| row.depth <= depth);
@@ -160,13 +160,14 @@ pub(super) fn tree(tree: &CallTree, toggled: &HashSet<u64>) -> Vec<Item> {
     items
 }
 
-/// The next row behind `from`, or before it, whose method has this text in its name: the keys on the way to it, its own last.
+/// Finds the next row after `from`, or before it, whose method name contains the text. Returns the keys on the path to the row,
+/// ending with its own.
 pub(super) fn find_in_tree(tree: &CallTree, from: Option<usize>, text: &str, back: bool) -> Option<Vec<u64>> {
     let wanted: Vec<bool> = tree.signatures.iter().map(|signature| has(signature, text)).collect();
     let is_wanted =
         |index: &usize| tree.rows.get(*index).is_some_and(|row| wanted.get(row.signature) == Some(&true));
     let found = around(tree.rows.len(), from, back).find(is_wanted)?;
-    // The last row before it of each depth above its own.
+    // The ancestors are the last preceding rows of each smaller depth.
     let mut path = vec![found];
     let mut depth = tree.rows.get(found)?.depth;
     for index in (0..found).rev() {
@@ -182,7 +183,7 @@ pub(super) fn find_in_tree(tree: &CallTree, from: Option<usize>, text: &str, bac
     Some(path.into_iter().rev().map(|index| node_key(tree, index, &mut above)).collect())
 }
 
-/// All places but the first one, behind it or before it, and around.
+/// Returns all indexes except `from`, in either direction, wrapping around.
 pub(super) fn around(count: usize, from: Option<usize>, back: bool) -> impl Iterator<Item = usize> {
     (1..=count).map(move |step| match (from, back) {
         (Some(from), false) => (from + step) % count,
@@ -192,14 +193,14 @@ pub(super) fn around(count: usize, from: Option<usize>, back: bool) -> impl Iter
     })
 }
 
-/// Whether a signature has this text in it, in any case.
+/// Returns whether a signature contains this text, ignoring case.
 pub(super) fn has(signature: &str, text: &str) -> bool {
     readable(signature).to_lowercase().contains(&text.to_lowercase())
 }
 
-/// Methods that have run.
-pub(super) fn methods(report: &Report, sort: Sort, since: Option<&Baseline>) -> Vec<Item> {
-    let mut rows: Vec<(Numbers, Item)> = report
+/// Returns the methods that have run.
+pub(super) fn methods(report: &Report, sort: Sort, since: Option<&Baseline>) -> Vec<TabRow> {
+    let mut rows: Vec<(Numbers, TabRow)> = report
         .methods
         .iter()
         .enumerate()
@@ -208,10 +209,10 @@ pub(super) fn methods(report: &Report, sort: Sort, since: Option<&Baseline>) -> 
             let key = key_of(0, &method.signature);
             let numbers = Numbers::of_method(method);
             let before = since.and_then(|since| since.methods.get(&key));
-            (numbers.since(before), Item::flat(index, key))
+            (numbers.since(before), TabRow::flat(index, key))
         })
         .collect();
-    // By signature they are already.
+    // The rows are already sorted by signature, and the sort is stable.
     rows.sort_by_key(|(numbers, _)| {
         let Numbers { calls, thrown, total, own } = *numbers;
         Reverse(match sort {
@@ -225,24 +226,24 @@ pub(super) fn methods(report: &Report, sort: Sort, since: Option<&Baseline>) -> 
     rows.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Places of exceptions, the most frequent first.
-pub(super) fn exceptions(report: &Report) -> Vec<Item> {
-    let mut items: Vec<(u64, Item)> = report
+/// Returns the places of exceptions, most frequent first.
+pub(super) fn exceptions(report: &Report) -> Vec<TabRow> {
+    let mut items: Vec<(u64, TabRow)> = report
         .exceptions
         .iter()
         .enumerate()
         .map(|(index, place)| {
             let name = format!("{:?} {:?} {}", place.fate, place.line, place.exception);
-            (place.count, Item::flat(index, key_of(key_of(0, &name), &place.signature)))
+            (place.count, TabRow::flat(index, key_of(key_of(0, &name), &place.signature)))
         })
         .collect();
     items.sort_by_key(|(count, _)| Reverse(*count));
     items.into_iter().map(|(_, item)| item).collect()
 }
 
-/// So many rows that are known by their number.
-pub(super) fn numbered(count: usize) -> Vec<Item> {
-    (0..count).map(|index| Item::flat(index, index as u64)).collect()
+/// Returns rows that are identified by their index.
+pub(super) fn numbered(count: usize) -> Vec<TabRow> {
+    (0..count).map(|index| TabRow::flat(index, index as u64)).collect()
 }
 
 #[cfg(test)]
@@ -271,41 +272,41 @@ mod tests {
         }
     }
 
-    fn places(items: &[Item]) -> Vec<usize> {
+    fn indexes(items: &[TabRow]) -> Vec<usize> {
         items.iter().map(|item| item.index).collect()
     }
 
     #[test]
-    fn rows_open_and_close() {
+    fn rows_expand_and_collapse() {
         let rows = sample();
         let mut toggled = HashSet::new();
         let closed = tree(&rows, &toggled);
-        assert_eq!(places(&closed), [0, 1, 3, 4]);
+        assert_eq!(indexes(&closed), [0, 1, 3, 4]);
         let folds: Vec<Fold> = closed.iter().map(|item| item.fold).collect();
         assert_eq!(folds, [Fold::Open, Fold::Closed, Fold::Leaf, Fold::Leaf]);
         toggled.insert(closed[1].key);
-        assert_eq!(places(&tree(&rows, &toggled)), [0, 1, 2, 3, 4]);
+        assert_eq!(indexes(&tree(&rows, &toggled)), [0, 1, 2, 3, 4]);
         toggled.insert(closed[0].key);
-        assert_eq!(places(&tree(&rows, &toggled)), [0, 4]);
-        // The same method below another one is another row.
+        assert_eq!(indexes(&tree(&rows, &toggled)), [0, 4]);
+        // A method with two callers has two rows.
         assert_ne!(closed[1].key, closed[3].key);
     }
 
     #[test]
-    fn a_method_is_found_with_the_way_to_it() {
+    fn a_method_is_found_with_the_path_to_its_row() {
         let rows = sample();
-        let way = find_in_tree(&rows, Some(0), "C.C(", false).unwrap();
-        assert_eq!(way.len(), 3);
+        let path = find_in_tree(&rows, Some(0), "C.C(", false).unwrap();
+        assert_eq!(path.len(), 3);
         assert_eq!(find_in_tree(&rows, Some(2), "c.c", false).unwrap().len(), 2);
-        // Around, and back.
-        assert_eq!(find_in_tree(&rows, Some(3), "c.c", false).unwrap(), way);
-        assert_eq!(find_in_tree(&rows, Some(3), "c.c", true).unwrap(), way);
+        // The search wraps around, in both directions.
+        assert_eq!(find_in_tree(&rows, Some(3), "c.c", false).unwrap(), path);
+        assert_eq!(find_in_tree(&rows, Some(3), "c.c", true).unwrap(), path);
         assert_eq!(find_in_tree(&rows, None, "nothing", false), None);
         assert_eq!(find_in_tree(&CallTree::default(), None, "a", true), None);
     }
 
     #[test]
-    fn sorts_go_around() {
+    fn sort_orders_cycle() {
         let mut sort = Sort::default();
         for _ in Sort::ALL {
             sort = sort.next();

@@ -1,7 +1,9 @@
-//! The live view of `jvm hq`: what agents send, while it comes, on a terminal.
+//! The live view of `jvm hq`: a terminal interface that shows incoming data.
 //!
-//! - `state`, `search`, `items`: what is to be seen; they know no terminal. - `view`, `rows`: how it looks. - `input`,
-//!   `terminal`: the two ends of the terminal. - `gather`: reports, as often as the decoder can bear.
+//! - `state`, `search`, `items`: the content, independent of a terminal.
+//! - `view`, `rows`: the layout.
+//! - `input`, `terminal`: the two directions of the terminal.
+//! - `gather`: reports, as often as the decoder can afford.
 
 mod gather;
 mod input;
@@ -26,47 +28,47 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use self::gather::{Gatherer, Snapshot};
-use self::state::{Action, State};
+use self::state::{Action, ViewState};
 use self::terminal::{Ansi, Screen};
 use super::hq::watch::{Line, Watch, Weight};
 use crate::output::Output;
 
-/// Keys that wait while something is drawn.
-const KEYS: usize = 64;
-/// The size of the terminal is looked at this often, whatever happens.
-const LOOK: Duration = Duration::from_millis(500);
+/// The capacity of the queue of keys.
+const KEY_QUEUE_CAPACITY: usize = 64;
+/// The maximum interval at which the size of the terminal is checked.
+const RESIZE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A view that there can be.
+/// A live view that can be shown.
 #[derive(Debug)]
 pub(in crate::cmd) struct View(());
 
-/// A live view, where there is a terminal for it: one to draw on and one to type on.
+/// Returns a live view if both input and output are a terminal.
 pub(in crate::cmd) fn possible(output: Output) -> Option<View> {
     (output.is_seen() && output.progress() && io::stdin().is_terminal()).then_some(View(()))
 }
 
 impl View {
-    /// Shows the view until the end is asked for, or it is the end; where it `stays`, the end of the first agent is none. The
-    /// lines that were shown last are given back.
+    /// Shows the view until the user stops it, the deadline passes, or the first agent has ended and `stays` is not set.
+    /// Returns the lines that were shown last.
     ///
     /// # Errors
-    /// The terminal can't be taken, or drawn on.
+    /// Fails if the terminal can't be configured or drawn on.
     pub(super) async fn show(
         self,
         hq: &Arc<Hq>,
-        heard: &Arc<Watch>,
+        watch: &Arc<Watch>,
         stops: &Stops,
         over: Instant,
         stays: bool,
     ) -> io::Result<Vec<Line>> {
         let (to, mut snapshots) = watch::channel(Snapshot::default());
-        let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(heard), to)?;
+        let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(watch), to)?;
         let screen = Screen::take()?;
-        let (typed, mut keys) = mpsc::channel(KEYS);
+        let (typed, mut keys) = mpsc::channel(KEY_QUEUE_CAPACITY);
         let listening = input::listen(typed)?;
         let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
         let mut terminal = Terminal::new(Ansi::new(BufWriter::new(io::stdout()), colours))?;
-        let mut state = State::default();
+        let mut state = ViewState::default();
         loop {
             draw(&mut terminal, &mut state)?;
             tokio::select! {
@@ -75,28 +77,28 @@ impl View {
                 () = sleep_until(over) => break,
                 Some(key) = keys.recv() => {
                     let mut next = Some(key);
-                    // All that was typed meanwhile, before it is drawn once.
+                    // Handle all pending keys before drawing again.
                     while let Some(key) = next {
                         if let Some(action) = state.key(key) {
-                            act(action, hq, heard, stops);
+                            act(action, hq, watch, stops);
                         }
                         next = keys.try_recv().ok();
                     }
-                    gatherer.ask(state.wants());
+                    gatherer.ask(state.request());
                 }
                 Ok(()) = snapshots.changed() => {
                     let snapshot = snapshots.borrow_and_update().clone();
                     state.update(snapshot);
-                    gatherer.ask(state.wants());
+                    gatherer.ask(state.request());
                 }
-                () = heard.news.notified() => {
-                    state.hear(heard.lines());
-                    if !stays && heard.one_has_finished() {
+                () = watch.news.notified() => {
+                    state.add_lines(watch.lines());
+                    if !stays && watch.one_has_finished() {
                         break;
                     }
-                    state.over = heard.all_have_finished();
+                    state.over = watch.all_have_finished();
                 }
-                () = sleep_until(Instant::now() + LOOK) => {}
+                () = sleep_until(Instant::now() + RESIZE_POLL_INTERVAL) => {}
             }
         }
         drop(listening);
@@ -105,25 +107,25 @@ impl View {
     }
 }
 
-fn draw<B: Backend>(terminal: &mut Terminal<B>, state: &mut State) -> Result<(), B::Error> {
+fn draw<B: Backend>(terminal: &mut Terminal<B>, state: &mut ViewState) -> Result<(), B::Error> {
     terminal.draw(|frame| view::draw(state, frame.area(), frame.buffer_mut()))?;
     Ok(())
 }
 
-/// Does what a key asks for. An agent may not take what it is sent: nobody waits for that.
-fn act(action: Action, hq: &Arc<Hq>, heard: &Arc<Watch>, stops: &Stops) {
+/// Performs the action of a key. Sending to an agent may block, so it runs on another thread.
+fn act(action: Action, hq: &Arc<Hq>, watch: &Arc<Watch>, stops: &Stops) {
     let (agent, order) = match action {
         Action::Quit => return stops.stop(),
         Action::Send(agent, order) => (agent, order),
     };
-    let (hq, heard) = (Arc::clone(hq), Arc::clone(heard));
+    let (hq, watch) = (Arc::clone(hq), Arc::clone(watch));
     tokio::task::spawn_blocking(move || {
-        // What is shown is a little old.
+        // The displayed mode may be outdated.
         let Some(now) = hq.agents().into_iter().find(|state| state.id == agent) else { return };
         let command = order.command(now.state.mode);
         match hq.command(agent, command) {
-            Ok(()) => heard.say(Weight::Note, format!("agent {} was told: {command}", agent.0)),
-            Err(error) => heard.say(Weight::Warning, format!("agent {}: {command}: {error}", agent.0)),
+            Ok(()) => watch.add_line(Weight::Note, format!("agent {} was told: {command}", agent.0)),
+            Err(error) => watch.add_line(Weight::Warning, format!("agent {}: {command}: {error}", agent.0)),
         }
     });
 }

@@ -1,4 +1,4 @@
-//! One row of each tab, as text.
+//! The rows of each tab as text.
 
 use runtap_bytefrog::{fitted, readable};
 use runtap_text::Clean;
@@ -6,17 +6,17 @@ use runtap_text::units::{Count, Moment};
 
 use super::super::hq::watch::Weight;
 use super::super::text::fate;
-use super::items::{Baseline, Fold, Item, Numbers, Sort};
-use super::state::{State, Tab};
+use super::items::{Baseline, Fold, Numbers, Sort, TabRow};
+use super::state::{Tab, ViewState};
 use super::view::{count, time};
 
-/// The least that a name gets.
-const LEAST: usize = 12;
-/// Where names begin behind the numbers of a method.
-const NUMBERS: usize = 44;
+/// The minimum width of a name.
+const MIN_NAME_WIDTH: usize = 12;
+/// The width of the numbers in front of a method's name.
+const NUMBERS_WIDTH: usize = 44;
 
-/// The titles of the columns.
-pub(super) fn heading(state: &State) -> String {
+/// Returns the titles of the columns.
+pub(super) fn heading(state: &ViewState) -> String {
     match state.tab {
         Tab::Tree => format!("{:>9} {:>9} {:>11} {:>9}  call", "self", "total", "calls", "exc exits"),
         Tab::Methods => {
@@ -39,8 +39,8 @@ pub(super) fn heading(state: &State) -> String {
     }
 }
 
-/// What is said where there is no row.
-pub(super) fn nothing(state: &State) -> &'static str {
+/// Returns the text of an empty tab.
+pub(super) fn nothing(state: &ViewState) -> &'static str {
     match state.tab {
         _ if state.snapshot.agents.is_empty() => "load an agent: runtap jvm attach PID --hq ADDRESS:PORT",
         Tab::Tree | Tab::Methods => "nothing was called yet",
@@ -51,8 +51,8 @@ pub(super) fn nothing(state: &State) -> &'static str {
     }
 }
 
-/// Whether a row warns of something.
-pub(super) fn is_warning(state: &State, item: &Item) -> bool {
+/// Returns whether a row is a warning.
+pub(super) fn is_warning(state: &ViewState, item: &TabRow) -> bool {
     let line = item.index.checked_sub(state.snapshot.agents.len());
     state.tab == Tab::Agents
         && line
@@ -60,8 +60,8 @@ pub(super) fn is_warning(state: &State, item: &Item) -> bool {
             .is_some_and(|line| line.weight == Weight::Warning)
 }
 
-fn name(signature: &str, width: usize, besides: usize) -> String {
-    fitted(&Clean(&readable(signature)).to_string(), width.saturating_sub(besides).max(LEAST))
+fn name(signature: &str, width: usize, other_columns: usize) -> String {
+    fitted(&Clean(&readable(signature)).to_string(), width.saturating_sub(other_columns).max(MIN_NAME_WIDTH))
 }
 
 fn numbers(numbers: Numbers) -> String {
@@ -69,8 +69,8 @@ fn numbers(numbers: Numbers) -> String {
     format!("{} {} {} {:>9}", time(own), time(total), count(calls), Count(thrown))
 }
 
-/// A row in so many columns.
-pub(super) fn row(state: &State, item: &Item, width: usize) -> String {
+/// Returns a row as text for a terminal of this width.
+pub(super) fn row(state: &ViewState, item: &TabRow, width: usize) -> String {
     let text = match state.tab {
         Tab::Tree => tree(state, item, width),
         Tab::Agents => agent_or_line(state, item),
@@ -79,7 +79,7 @@ pub(super) fn row(state: &State, item: &Item, width: usize) -> String {
     text.unwrap_or_default()
 }
 
-fn tree(state: &State, item: &Item, width: usize) -> Option<String> {
+fn tree(state: &ViewState, item: &TabRow, width: usize) -> Option<String> {
     let tree = state.snapshot.tree.as_deref()?;
     let row = tree.rows.get(item.index)?;
     let before = state.since.as_ref().and_then(|since: &Baseline| since.nodes.get(&item.key));
@@ -88,27 +88,27 @@ fn tree(state: &State, item: &Item, width: usize) -> Option<String> {
         Fold::Open => '▾',
         Fold::Closed => '▸',
     };
-    // Far below, the depth is a number.
+    // Deep rows show their depth as a number instead of indentation.
     let indent = if item.depth <= 15 {
         "  ".repeat(item.depth)
     } else {
         format!("{:<30}", format!("({})", item.depth))
     };
     let open = if row.open > 0 { format!(" [{} open]", Count(row.open)) } else { String::new() };
-    let besides = NUMBERS + indent.len() + open.len() + 2;
-    let name = name(tree.signatures.get(row.signature)?, width, besides);
+    let other_columns = NUMBERS_WIDTH + indent.len() + open.len() + 2;
+    let name = name(tree.signatures.get(row.signature)?, width, other_columns);
     let values = numbers(Numbers::of_row(tree, item.index).since(before));
     Some(format!("{values}  {indent}{mark} {name}{open}"))
 }
 
-fn of_report(state: &State, item: &Item, width: usize) -> Option<String> {
+fn of_report(state: &ViewState, item: &TabRow, width: usize) -> Option<String> {
     let report = state.snapshot.report.as_deref()?;
     Some(match state.tab {
         Tab::Methods => {
             let method = report.methods.get(item.index)?;
             let before = state.since.as_ref().and_then(|since| since.methods.get(&item.key));
             let values = numbers(Numbers::of_method(method).since(before));
-            format!("{values}  {}", name(&method.signature, width, NUMBERS))
+            format!("{values}  {}", name(&method.signature, width, NUMBERS_WIDTH))
         }
         Tab::Exceptions => {
             let place = report.exceptions.get(item.index)?;
@@ -141,11 +141,11 @@ fn of_report(state: &State, item: &Item, width: usize) -> Option<String> {
     })
 }
 
-fn agent_or_line(state: &State, item: &Item) -> Option<String> {
+fn agent_or_line(state: &ViewState, item: &TabRow) -> Option<String> {
     let agents = &state.snapshot.agents;
     let Some(line) = item.index.checked_sub(agents.len()) else {
         let agent = agents.get(item.index)?;
-        let shown = state.snapshot.wants.agent == Some(agent.state.id);
+        let shown = state.snapshot.request.agent == Some(agent.state.id);
         let mark = if shown { '*' } else { ' ' };
         let mode = if agent.facts.finished { "ended".to_owned() } else { agent.state.state.mode.to_string() };
         let title = agent.facts.title(agent.state.id);

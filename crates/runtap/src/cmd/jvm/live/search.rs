@@ -1,10 +1,10 @@
-//! What is looked for in the live view, and where it is.
+//! Search in the live view.
 
 use super::input::Key;
-use super::items::{self, Fold, Item};
-use super::state::{State, Tab, Typing};
+use super::items::{self, Fold, TabRow};
+use super::state::{Tab, Typing, ViewState};
 
-impl State {
+impl ViewState {
     pub(super) fn search_key(&mut self, mut text: String, key: Key) {
         match key {
             Key::Escape => return,
@@ -21,7 +21,7 @@ impl State {
         self.typing = Typing::Search(text);
     }
 
-    /// Goes to the next row with the text that is looked for.
+    /// Moves to the next row that contains the search text.
     pub(super) fn find(&mut self, back: bool) {
         if self.found.is_empty() {
             return;
@@ -29,36 +29,36 @@ impl State {
         let tree = self.snapshot.tree.clone().filter(|_| self.tab == Tab::Tree);
         let found = if let Some(tree) = tree {
             let from = self.selected().map(|item| item.index);
-            let way = items::find_in_tree(&tree, from, &self.found, back);
-            way.map(|way| self.open_way(&way))
+            let path = items::find_in_tree(&tree, from, &self.found, back);
+            path.map(|path| self.open_path(&path))
         } else {
             let from = Some(self.cursor).filter(|_| !self.items.is_empty());
-            items::around(self.items.len(), from, back).find(|place| self.has(*place))
+            items::around(self.items.len(), from, back).find(|index| self.has(*index))
         };
         match found {
-            Some(place) => self.cursor = place,
+            Some(index) => self.cursor = index,
             None => self.message = format!("'{}' is nowhere here", self.found),
         }
     }
 
-    /// Opens the rows on a way, and gives the place of the last one.
-    fn open_way(&mut self, way: &[u64]) -> usize {
-        for key in way {
-            let closed = |item: &&Item| item.key == *key && item.fold == Fold::Closed;
-            if Some(key) != way.last() && self.items.iter().find(closed).is_some() {
+    /// Expands the rows on a path, and returns the index of the last one.
+    fn open_path(&mut self, path: &[u64]) -> usize {
+        for key in path {
+            let closed = |item: &&TabRow| item.key == *key && item.fold == Fold::Closed;
+            if Some(key) != path.last() && self.items.iter().find(closed).is_some() {
                 if !self.toggled.remove(key) {
                     self.toggled.insert(*key);
                 }
                 self.list(None);
             }
         }
-        let last = way.last();
+        let last = path.last();
         self.items.iter().position(|item| Some(&item.key) == last).unwrap_or(self.cursor)
     }
 
-    /// Whether a row that is no call has the text that is looked for.
-    fn has(&self, place: usize) -> bool {
-        let Some(index) = self.items.get(place).map(|item| item.index) else { return false };
+    /// Returns whether a row outside of the call tree contains the search text.
+    fn has(&self, index: usize) -> bool {
+        let Some(index) = self.items.get(index).map(|item| item.index) else { return false };
         let has = |text: &str| items::has(text, &self.found);
         if self.tab == Tab::Agents {
             let line = index.checked_sub(self.snapshot.agents.len());

@@ -1,7 +1,7 @@
-//! What the live view is at: which tab, which row, what is open, what is being typed.
+//! The state of the live view: the tab, the row, the expanded rows and the text being typed.
 //!
-//! Owns: [`State`]: keys change it, and snapshots. Refuses to know a terminal, and to do anything: what is to be done is an
-//! [`Action`].
+//! Owns: [`ViewState`], which keys and snapshots change. Independent of the terminal and without side effects: an effect is
+//! returned as an [`Action`].
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,14 +9,14 @@ use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::{Command, Mode};
 
 use super::super::hq::watch::{Line, Weight};
-use super::gather::{Glance, Snapshot, Wants};
+use super::gather::{AgentSummary, Snapshot, SnapshotRequest};
 use super::input::Key;
-use super::items::{self, Baseline, Fold, Item, Sort};
+use super::items::{self, Baseline, Fold, Sort, TabRow};
 
-/// Lines of the log that are kept.
-const LOG: usize = 1000;
+/// The maximum number of lines in the log.
+const MAX_LOG_LINES: usize = 1000;
 
-/// What is shown.
+/// A tab of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Tab {
     #[default]
@@ -48,29 +48,29 @@ impl Tab {
     }
 }
 
-/// What keys mean.
+/// The input mode.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Typing {
     #[default]
     Keys,
-    /// Letters are what is looked for.
+    /// Characters are added to the search text.
     Search(String),
     Help,
 }
 
-/// What an agent is told.
+/// A command for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum AgentCommand {
     Start,
     Stop,
-    /// Or let it go on.
+    /// Pauses the program, or resumes a paused one.
     Pause,
-    /// Or record again.
+    /// Suspends recording, or resumes it.
     Suspend,
 }
 
-impl Order {
-    /// The command for it, in the mode that the agent is in when it is told.
+impl AgentCommand {
+    /// Returns the protocol command for an agent that is in this mode.
     pub(super) fn command(self, mode: Mode) -> Command {
         match (self, mode) {
             (Self::Start, _) => Command::Start,
@@ -83,73 +83,73 @@ impl Order {
     }
 }
 
-/// Something to be done.
+/// An effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
-    Send(AgentId, Order),
-    /// Stop the agents and end with the report.
+    Send(AgentId, AgentCommand),
+    /// Stop the agents and end the collection with the report.
     Quit,
 }
 
-/// What the view is at.
+/// The state of the view.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ViewState {
     pub(super) tab: Tab,
     pub(super) sort: Sort,
     pub(super) typing: Typing,
     pub(super) snapshot: Snapshot,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<TabRow>,
     pub(super) cursor: usize,
-    /// The first row that is seen; the view keeps the cursor in sight.
+    /// The index of the first visible row; drawing keeps the cursor visible.
     pub(super) top: usize,
-    /// How many rows are seen.
+    /// The number of visible rows.
     pub(super) page: usize,
     pub(super) log: VecDeque<Line>,
     pub(super) message: String,
-    /// Numbers are those since then.
+    /// The baseline that is subtracted from numbers, after a reset.
     pub(super) since: Option<Baseline>,
-    /// As soon as there is a tree, too.
+    /// Whether a reset waits for the next snapshot with a tree.
     resets: bool,
-    wants: Wants,
-    /// Rows of the tree that are not open or closed as they were.
+    request: SnapshotRequest,
+    /// Keys of the rows that are not in their initial state.
     pub(super) toggled: HashSet<u64>,
-    /// All agents have ended.
+    /// Whether all agents have ended.
     pub(super) over: bool,
-    /// What is looked for.
+    /// The search text.
     pub(super) found: String,
-    /// Stop was pressed once.
+    /// The agent to stop if the stop key is pressed again.
     stopping: Option<AgentId>,
-    /// The row that was left in each tab.
+    /// The key of the selected row of each tab.
     kept: [Option<u64>; Tab::ALL.len()],
 }
 
-impl State {
-    /// What has to be in the next snapshot.
-    pub(super) fn wants(&self) -> Wants {
-        Wants { tree: self.tab == Tab::Tree || self.resets, ..self.wants }
+impl ViewState {
+    /// Returns the request for the next snapshot.
+    pub(super) fn request(&self) -> SnapshotRequest {
+        SnapshotRequest { tree: self.tab == Tab::Tree || self.resets, ..self.request }
     }
 
-    /// The agent that is shown.
-    pub(super) fn agent(&self) -> Option<&Glance> {
-        let id = self.snapshot.wants.agent?;
+    /// Returns the displayed agent.
+    pub(super) fn agent(&self) -> Option<&AgentSummary> {
+        let id = self.snapshot.request.agent?;
         self.snapshot.agents.iter().find(|agent| agent.state.id == id)
     }
 
-    /// The thread whose tree is shown, where it is one: its place in the report.
+    /// Returns the index in the report of the thread whose tree is shown; `None` for all threads.
     pub(super) fn thread(&self) -> Option<usize> {
-        self.wants.thread
+        self.request.thread
     }
 
-    /// Takes what there is to see now.
+    /// Replaces the snapshot.
     pub(super) fn update(&mut self, snapshot: Snapshot) {
         let selected = self.selected().map(|item| item.key);
-        // The tree of before stays until there is another one: it may take long.
-        let same = snapshot.wants.agent == self.snapshot.wants.agent
-            && snapshot.wants.thread == self.snapshot.wants.thread;
+        // Keep the previous tree until a new one arrives, which may take long.
+        let same = snapshot.request.agent == self.snapshot.request.agent
+            && snapshot.request.thread == self.snapshot.request.thread;
         let tree = snapshot.tree.clone().or_else(|| self.snapshot.tree.clone().filter(|_| same));
         self.snapshot = Snapshot { tree, ..snapshot };
         if self.resets
-            && self.snapshot.wants.tree
+            && self.snapshot.request.tree
             && let Some(report) = &self.snapshot.report
         {
             self.resets = false;
@@ -158,26 +158,26 @@ impl State {
         self.list(selected);
     }
 
-    /// Takes lines for the log.
-    pub(super) fn hear(&mut self, lines: Vec<Line>) {
+    /// Appends lines to the log.
+    pub(super) fn add_lines(&mut self, lines: Vec<Line>) {
         for line in lines {
             if line.weight == Weight::Warning {
                 self.message.clone_from(&line.text);
             }
             self.log.push_back(line);
         }
-        self.log.drain(..self.log.len().saturating_sub(LOG));
+        self.log.drain(..self.log.len().saturating_sub(MAX_LOG_LINES));
         if self.tab == Tab::Agents {
             let selected = self.selected().map(|item| item.key);
             self.list(selected);
         }
     }
 
-    pub(super) fn selected(&self) -> Option<&Item> {
+    pub(super) fn selected(&self) -> Option<&TabRow> {
         self.items.get(self.cursor)
     }
 
-    /// Makes the rows anew, and stays at the one with this key, or at the same place.
+    /// Rebuilds the rows and selects the row with this key, or else the row at the same index.
     pub(super) fn list(&mut self, selected: Option<u64>) {
         let report = self.snapshot.report.as_deref();
         self.items = match self.tab {
@@ -192,8 +192,8 @@ impl State {
             Tab::Slow => items::numbered(report.map_or(0, |report| report.slow_calls.len())),
             Tab::Agents => items::numbered(self.snapshot.agents.len() + self.log.len()),
         };
-        let again = selected.and_then(|key| self.items.iter().position(|item| item.key == key));
-        self.cursor = again.unwrap_or(self.cursor).min(self.items.len().saturating_sub(1));
+        let position = selected.and_then(|key| self.items.iter().position(|item| item.key == key));
+        self.cursor = position.unwrap_or(self.cursor).min(self.items.len().saturating_sub(1));
     }
 
     fn go_to(&mut self, tab: Tab) {
@@ -206,14 +206,14 @@ impl State {
         self.list(self.kept.get(tab.place()).copied().flatten());
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: Key) -> Option<Action> {
         match std::mem::take(&mut self.typing) {
             Typing::Search(text) => {
                 self.search_key(text, key);
                 return None;
             }
-            // Any key ends it.
+            // Any key closes the help.
             Typing::Help => return None,
             Typing::Keys => {}
         }
@@ -225,8 +225,8 @@ impl State {
             Key::Char('/') => self.typing = Typing::Search(String::new()),
             Key::Char('n') => self.find(false),
             Key::Char('N') => self.find(true),
-            Key::Tab => self.go_to(self.beside(1)),
-            Key::BackTab => self.go_to(self.beside(Tab::ALL.len() - 1)),
+            Key::Tab => self.go_to(self.neighbor(1)),
+            Key::BackTab => self.go_to(self.neighbor(Tab::ALL.len() - 1)),
             Key::Char(digit @ '1'..='6') => {
                 let at = digit.to_digit(10).and_then(|digit| usize::try_from(digit - 1).ok());
                 if let Some(tab) = at.and_then(|at| Tab::ALL.get(at)) {
@@ -244,16 +244,16 @@ impl State {
             Key::Char('T') => self.choose_thread(true),
             Key::Char('r') => self.reset(),
             Key::Char('b' | 'p' | 'u' | 'x') => return self.command(key, stopping),
-            _ => self.walk(key),
+            _ => self.move_cursor(key),
         }
         None
     }
 
-    fn beside(&self, steps: usize) -> Tab {
+    fn neighbor(&self, steps: usize) -> Tab {
         Tab::ALL.get((self.tab.place() + steps) % Tab::ALL.len()).copied().unwrap_or_default()
     }
 
-    fn walk(&mut self, key: Key) {
+    fn move_cursor(&mut self, key: Key) {
         let last = self.items.len().saturating_sub(1);
         let page = self.page.max(1);
         let to = match key {
@@ -281,7 +281,7 @@ impl State {
         self.cursor = to.min(last);
     }
 
-    /// Opens the row, closes it, or either. One that is closed already leads to its caller.
+    /// Expands or collapses the row; `None` toggles it. Collapsing a collapsed row or a leaf selects its caller.
     fn fold(&mut self, open: Option<bool>) {
         let Some(item) = self.selected().copied().filter(|_| self.tab == Tab::Tree) else { return };
         match (open, item.fold) {
@@ -299,7 +299,7 @@ impl State {
         }
     }
 
-    /// Opens everything below the row, one level with each press.
+    /// Expands all rows below the selected one by one level.
     fn open_all(&mut self) {
         let Some(item) = self.selected().copied().filter(|_| self.tab == Tab::Tree) else { return };
         let below = self.items.iter().skip(self.cursor + 1).take_while(|row| row.depth > item.depth);
@@ -318,25 +318,25 @@ impl State {
 
     fn choose_agent(&mut self, back: bool) {
         let ids: Vec<AgentId> = self.snapshot.agents.iter().map(|agent| agent.state.id).collect();
-        let now = ids.iter().position(|id| Some(*id) == self.snapshot.wants.agent);
+        let now = ids.iter().position(|id| Some(*id) == self.snapshot.request.agent);
         let Some(next) = items::around(ids.len(), now, back).next().and_then(|at| ids.get(at)) else {
             return;
         };
-        self.wants = Wants { agent: Some(*next), ..Wants::default() };
-        self.forget();
+        self.request = SnapshotRequest { agent: Some(*next), ..SnapshotRequest::default() };
+        self.discard_tree();
     }
 
-    /// All, the first, the second …
+    /// Cycles through all threads together, the first thread, the second thread and so on.
     fn choose_thread(&mut self, back: bool) {
         let count = self.snapshot.report.as_ref().map_or(0, |report| report.threads.len());
-        let now = self.wants.thread.map_or(0, |thread| thread + 1);
+        let now = self.request.thread.map_or(0, |thread| thread + 1);
         let next = if back { (now + count) % (count + 1) } else { (now + 1) % (count + 1) };
-        self.wants.thread = next.checked_sub(1);
-        self.forget();
+        self.request.thread = next.checked_sub(1);
+        self.discard_tree();
     }
 
-    /// What belongs to another tree is gone.
-    fn forget(&mut self) {
+    /// Discards the data of the previous tree.
+    fn discard_tree(&mut self) {
         self.snapshot.tree = None;
         self.since = None;
         (self.cursor, self.top) = (0, 0);
@@ -348,17 +348,17 @@ impl State {
         "numbers are those from now on; Esc: since the beginning".clone_into(&mut self.message);
     }
 
-    /// What a key tells the agent that is shown.
+    /// Returns the command of a key for the displayed agent.
     fn command(&mut self, key: Key, stopping: Option<AgentId>) -> Option<Action> {
         let Some(agent) = self.agent().map(|agent| agent.state.id) else {
             "no agent has connected".clone_into(&mut self.message);
             return None;
         };
         let order = match key {
-            Key::Char('b') => Order::Start,
-            Key::Char('p') => Order::Pause,
-            Key::Char('u') => Order::Suspend,
-            _ if stopping == Some(agent) => Order::Stop,
+            Key::Char('b') => AgentCommand::Start,
+            Key::Char('p') => AgentCommand::Pause,
+            Key::Char('u') => AgentCommand::Suspend,
+            _ if stopping == Some(agent) => AgentCommand::Stop,
             _ => {
                 self.stopping = Some(agent);
                 self.message = format!("x again stops agent {}: its program goes on untraced", agent.0);

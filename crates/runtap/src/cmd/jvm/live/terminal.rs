@@ -1,7 +1,7 @@
-//! The terminal while the live view has it: raw, on its other screen, and given back however it ends.
+//! The terminal of the live view: raw mode and the alternate screen, restored whenever the view ends.
 //!
-//! Owns: [`Screen`], and [`Ansi`], which draws by escape sequences that every terminal of today knows. ratatui's own backends
-//! bring a second way to read keys and signals with them; this program has one.
+//! Owns: [`Screen`], and [`Ansi`], a backend that uses widely supported escape sequences. ratatui's own backends would add
+//! another way to read keys and signals.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -14,28 +14,28 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tc
 
 use crate::output;
 
-/// To the other screen, without a cursor; and back, with one and without colours.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
-const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
+/// Enter and leave the alternate screen; leaving also shows the cursor and resets colours.
+const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// How the terminal was, while it is not.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// The terminal's original modes, while they are changed.
+static ORIGINAL_MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Has the terminal until it is dropped.
+/// Restores the terminal when dropped.
 #[derive(Debug)]
 pub(super) struct Screen;
 
 impl Screen {
-    /// Takes the terminal. Ctrl-C stays a signal, which is heard where all signals are; Ctrl-Z and Ctrl-\ do nothing: they
-    /// would leave the terminal as it is.
+    /// Configures the terminal. Ctrl-C still raises a signal; Ctrl-Z and Ctrl-\ are disabled because they would leave the
+    /// terminal in this state.
     ///
     /// # Errors
-    /// Standard input is no terminal.
+    /// Fails if standard input is not a terminal.
     pub(super) fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
-            // A panic may end the program at once: nothing is dropped then.
+            // A panic may abort the process without running destructors.
             std::panic::set_hook(Box::new(move |panic| {
                 restore();
                 before(panic);
@@ -49,10 +49,10 @@ impl Screen {
         for code in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
             modes.special_codes[code] = 0;
         }
-        // From here on it is given back.
+        // From here on, dropping restores the terminal.
         let screen = Self;
         tcsetattr(&keyboard, OptionalActions::Now, &modes)?;
-        write(ENTER)?;
+        write(ENTER_SCREEN)?;
         Ok(screen)
     }
 }
@@ -64,7 +64,7 @@ impl Drop for Screen {
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+    ORIGINAL_MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write(text: &str) -> io::Result<()> {
@@ -73,20 +73,20 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Gives the terminal back, if it was taken.
+/// Restores the terminal if it was changed.
 fn restore() {
     if let Some(before) = lock().take() {
-        // Nobody is left to tell if the terminal is gone.
-        let _ = write(LEAVE);
+        // If the terminal is gone, the error cannot be shown.
+        let _ = write(LEAVE_SCREEN);
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
     }
 }
 
-/// Draws by escape sequences.
+/// A backend that writes escape sequences.
 #[derive(Debug)]
 pub(super) struct Ansi<W> {
     out: W,
-    /// Whether there are colours; bold and reversed text there is in any case.
+    /// Whether to use colours; bold and reversed text are always used.
     colours: bool,
 }
 
@@ -133,7 +133,7 @@ impl<W: Write> Backend for Ansi<W> {
             if next != Some((x, y)) {
                 write!(self.out, "\x1b[{};{}H", y + 1, x + 1)?;
             }
-            // One that is two columns wide is moved behind anew.
+            // After a wide character the cursor is positioned again.
             next = Some((x + 1, y));
             let now = (cell.fg, cell.modifier);
             if style != Some(now) {
@@ -156,7 +156,7 @@ impl<W: Write> Backend for Ansi<W> {
         self.out.write_all(b"\x1b[?25h")
     }
 
-    /// There is none to be seen: nothing is drawn in relation to it.
+    /// Returns the origin: the cursor is hidden, and nothing is drawn relative to it.
     fn get_cursor_position(&mut self) -> io::Result<Position> {
         Ok(Position::ORIGIN)
     }
@@ -205,24 +205,24 @@ mod tests {
 
     use super::*;
 
-    /// What the test below starts, on a terminal of its own.
+    /// Run by the test below, on a separate terminal.
     #[test]
     #[ignore = "takes the terminal and panics: the test below runs it"]
     #[should_panic(expected = "while the view is shown")]
     fn panics_while_it_has_the_terminal() {
-        // A panic that ends the program at once drops nothing.
+        // Simulates a panic that aborts, which runs no destructors.
         std::mem::forget(Screen::take().expect("while the view is shown, on a terminal"));
         panic!("while the view is shown");
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    fn a_panic_restores_the_terminal_before_its_message_is_printed() {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap();
         let terminal = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        // As long as somebody has it open, it can be read.
+        // Reading the master fails if no process has the terminal open.
         let held = terminal();
         let before = format!("{:?}", tcgetattr(&held).unwrap());
         let module = module_path!().split_once("::").unwrap().1;
@@ -238,22 +238,22 @@ mod tests {
         let mut master = File::from(master);
         let mut shown = String::new();
         let mut bytes = [0; 4096];
-        // The last words of libtest: the result before them comes in pieces.
+        // The last output of libtest; earlier output arrives in pieces.
         while !shown.contains("finished in ") {
             let size = master.read(&mut bytes).unwrap();
             shown.push_str(&String::from_utf8_lossy(&bytes[..size]));
         }
         assert!(child.wait().unwrap().success(), "{shown}");
         assert!(shown.contains("1 passed"), "{shown}");
-        let (_, after) = shown.split_once(ENTER).unwrap();
-        let (view, told) = after.split_once(LEAVE).unwrap();
+        let (_, after) = shown.split_once(ENTER_SCREEN).unwrap();
+        let (view, message) = after.split_once(LEAVE_SCREEN).unwrap();
         assert!(!view.contains("while the view is shown"), "{shown}");
-        assert!(told.contains("panicked at") && told.contains("while the view is shown"), "{shown}");
+        assert!(message.contains("panicked at") && message.contains("while the view is shown"), "{shown}");
         assert_eq!(format!("{:?}", tcgetattr(&held).unwrap()), before);
     }
 
     #[test]
-    fn cells_beside_each_other_are_one_text_and_colours_can_be_missing() {
+    fn adjacent_cells_are_written_as_one_text_and_colours_are_optional() {
         let cell = |symbol: &'static str, fg| {
             let mut cell = Cell::new(symbol);
             cell.fg = fg;

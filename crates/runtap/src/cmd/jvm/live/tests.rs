@@ -1,4 +1,4 @@
-//! The state without a terminal, and the view on one that is a table of cells.
+//! Tests of the state without a terminal, and of the view on a buffer of cells.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use runtap_bytefrog_proto::{
 };
 
 use super::super::hq::watch::Watch;
-use super::gather::{Glance, Snapshot, Wants};
+use super::gather::{AgentSummary, Snapshot, SnapshotRequest};
 use super::input::Key;
-use super::state::{Action, Order, State, Tab};
+use super::state::{Action, AgentCommand, Tab, ViewState};
 
 /// `main` calls `fast` 3 times and `slow` once, which calls `fast` and throws; a second thread calls `fast`.
 fn model() -> Model {
@@ -53,12 +53,12 @@ fn model() -> Model {
     model
 }
 
-fn glance(watch: &Watch, model: &Model, number: u32) -> Glance {
+fn agent_summary(watch: &Watch, model: &Model, number: u32) -> AgentSummary {
     let mode = Mode::Tracing;
     let id = AgentId(number);
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
-    watch.hear(Some(id), Event::Connected { peer, dialect: Dialect::V1, project: None, run: 7 });
-    watch.hear(Some(id), Event::Heartbeat { mode: mode.byte(), queue: 0 });
+    watch.handle_event(Some(id), Event::Connected { peer, dialect: Dialect::V1, project: None, run: 7 });
+    watch.handle_event(Some(id), Event::Heartbeat { mode: mode.byte(), queue: 0 });
     let state = AgentStatus {
         id,
         run: 7,
@@ -69,32 +69,43 @@ fn glance(watch: &Watch, model: &Model, number: u32) -> Glance {
         data: 1,
         is_own: true,
     };
-    Glance { state, facts: watch.facts(id).unwrap(), counters: model.counters(), waiting: 0, rate: 1234 }
+    AgentSummary {
+        state,
+        facts: watch.facts(id).unwrap(),
+        counters: model.counters(),
+        waiting: 0,
+        rate: 1234,
+    }
 }
 
-/// What the gatherer would give for what is wanted.
-fn snapshot(model: &Model, wants: Wants) -> Snapshot {
+/// Returns the snapshot that the gatherer would create for this request.
+fn snapshot(model: &Model, request: SnapshotRequest) -> Snapshot {
     let watch = Watch::new(false);
-    let agents = [0, 1].map(|number| glance(&watch, model, number)).to_vec();
-    let agent = wants.agent.or(Some(AgentId(0)));
-    let tree = wants.tree.then(|| Arc::new(model.call_tree(wants.thread)));
-    Snapshot { wants: Wants { agent, ..wants }, agents, report: Some(Arc::new(model.report())), tree }
+    let agents = [0, 1].map(|number| agent_summary(&watch, model, number)).to_vec();
+    let agent = request.agent.or(Some(AgentId(0)));
+    let tree = request.tree.then(|| Arc::new(model.call_tree(request.thread)));
+    Snapshot {
+        request: SnapshotRequest { agent, ..request },
+        agents,
+        report: Some(Arc::new(model.report())),
+        tree,
+    }
 }
 
 struct Live {
     model: Model,
-    state: State,
+    state: ViewState,
 }
 
 impl Live {
     fn new() -> Self {
-        let mut live = Self { model: model(), state: State::default() };
+        let mut live = Self { model: model(), state: ViewState::default() };
         live.refresh();
         live
     }
 
     fn refresh(&mut self) {
-        self.state.update(snapshot(&self.model, self.state.wants()));
+        self.state.update(snapshot(&self.model, self.state.request()));
     }
 
     fn press(&mut self, keys: &str) -> Option<Action> {
@@ -116,7 +127,7 @@ impl Live {
         action
     }
 
-    /// What is on a screen of this size.
+    /// Draws a screen of this size and returns its lines.
     fn lines(&mut self, columns: u16, rows: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         super::draw(&mut terminal, &mut self.state).unwrap();
@@ -131,13 +142,13 @@ impl Live {
 }
 
 #[test]
-fn the_tree_opens_and_closes() {
+fn tree_rows_open_and_close() {
     let mut live = Live::new();
     let lines = live.lines(80, 12);
     assert_eq!(lines[0], " 1 Calls  2 Methods  3 Exceptions  4 Segments  5 Slow calls  6 Agents");
     assert_eq!(lines[1], "agent 0 of 2: 127.0.0.1:4000, tracing; 7 calls, 1,234/s, 1 exception");
     assert_eq!(lines[2], "     self     total       calls exc exits  call");
-    // What main has called so far: it is open.
+    // `main` is a root, so it is initially open.
     assert_eq!(lines[3], " 115.0 ms  330.0 ms           1         0  ▾ app.Main.main() [1 open]");
     assert_eq!(lines[4], "  50.0 ms  200.0 ms           1         1    ▸ app.Work.slow(String)");
     assert_eq!(lines[5], "  15.0 ms   15.0 ms           3         0      app.Work.fast(int)");
@@ -147,7 +158,7 @@ fn the_tree_opens_and_closes() {
     let opened = live.lines(80, 12);
     assert_eq!(opened[4], "  50.0 ms  200.0 ms           1         1    ▾ app.Work.slow(String)");
     assert_eq!(opened[5], " 150.0 ms  150.0 ms           1         0        app.Work.fast(int)");
-    // Left of a leaf is its caller, left of that closes it.
+    // On a leaf, Left selects the caller; on an open row, Left closes it.
     live.press("←←");
     assert_eq!(live.lines(80, 12), lines);
     live.press("↑←");
@@ -159,11 +170,11 @@ fn the_tree_opens_and_closes() {
 }
 
 #[test]
-fn the_row_stays_when_there_is_a_new_report() {
+fn the_selected_row_stays_selected_after_an_update() {
     let mut live = Live::new();
     live.press("↓↓");
     let selected = live.state.selected().copied().unwrap();
-    // The roots change places.
+    // The order of the roots changes.
     let more = (17..200).flat_map(|sequence| {
         let at = Stamp { time: 340 + 10 * sequence, sequence, thread: 1 };
         let is_entry = sequence % 2 == 1;
@@ -182,7 +193,7 @@ fn the_row_stays_when_there_is_a_new_report() {
 }
 
 #[test]
-fn methods_are_sorted_and_counted_anew() {
+fn methods_can_be_sorted_and_counts_reset() {
     let mut live = Live::new();
     live.press("2");
     assert_eq!(live.state.tab, Tab::Methods);
@@ -202,9 +213,9 @@ fn methods_are_sorted_and_counted_anew() {
     assert_eq!(live.lines(80, 12)[3], lines[3]);
 }
 
-/// What does not fit is left out as a whole, and what was chosen is seen.
+/// Text that does not fit is left out entirely, and the selected thread stays visible.
 #[test]
-fn narrow_terminals_have_whole_words() {
+fn narrow_terminals_show_no_partial_words() {
     let mut live = Live::new();
     live.press("tt");
     for columns in [60, 80] {
@@ -219,7 +230,7 @@ fn narrow_terminals_have_whole_words() {
 }
 
 #[test]
-fn what_is_looked_for_is_found_wherever_it_is() {
+fn search_finds_text_in_every_tab() {
     let mut live = Live::new();
     live.press("/FAST");
     assert!(live.lines(80, 12)[10].starts_with("/FAST"), "{:?}", live.lines(80, 12));
@@ -233,42 +244,42 @@ fn what_is_looked_for_is_found_wherever_it_is() {
     assert_eq!(live.state.selected().map(|item| item.index), Some(4));
     live.press("/nowhere⏎");
     assert!(live.lines(80, 12)[10].contains("'nowhere' is nowhere here"));
-    // Of the slow calls, both are below main: the next one.
+    // Both slow calls are below `main`, so the next one is selected.
     live.press("5/main⏎/q⎋");
     assert_eq!(live.state.selected().map(|item| item.index), Some(1));
 }
 
 #[test]
-fn keys_are_commands_for_the_agent_that_is_shown() {
+fn keys_send_commands_to_the_displayed_agent() {
     let mut live = Live::new();
     let first = AgentId(0);
-    assert_eq!(live.press("p"), Some(Action::Send(first, Order::Pause)));
-    assert_eq!(live.press("u"), Some(Action::Send(first, Order::Suspend)));
-    assert_eq!(live.press("b"), Some(Action::Send(first, Order::Start)));
+    assert_eq!(live.press("p"), Some(Action::Send(first, AgentCommand::Pause)));
+    assert_eq!(live.press("u"), Some(Action::Send(first, AgentCommand::Suspend)));
+    assert_eq!(live.press("b"), Some(Action::Send(first, AgentCommand::Start)));
     for (order, mode, command) in [
-        (Order::Pause, Mode::Tracing, Command::Pause),
-        (Order::Pause, Mode::Paused, Command::Unpause),
-        (Order::Suspend, Mode::Tracing, Command::Suspend),
-        (Order::Suspend, Mode::Suspended, Command::Unsuspend),
-        (Order::Stop, Mode::Paused, Command::Stop),
-        (Order::Start, Mode::Initializing, Command::Start),
+        (AgentCommand::Pause, Mode::Tracing, Command::Pause),
+        (AgentCommand::Pause, Mode::Paused, Command::Unpause),
+        (AgentCommand::Suspend, Mode::Tracing, Command::Suspend),
+        (AgentCommand::Suspend, Mode::Suspended, Command::Unsuspend),
+        (AgentCommand::Stop, Mode::Paused, Command::Stop),
+        (AgentCommand::Start, Mode::Initializing, Command::Start),
     ] {
         assert_eq!(order.command(mode), command);
     }
-    // Stop has to be meant.
+    // Stopping needs confirmation.
     assert_eq!(live.press("x"), None);
     assert_eq!(live.press("↓x"), None);
-    assert_eq!(live.press("x"), Some(Action::Send(first, Order::Stop)));
+    assert_eq!(live.press("x"), Some(Action::Send(first, AgentCommand::Stop)));
     live.press("a");
-    assert_eq!(live.press("p"), Some(Action::Send(AgentId(1), Order::Pause)));
+    assert_eq!(live.press("p"), Some(Action::Send(AgentId(1), AgentCommand::Pause)));
     assert_eq!(live.press("q"), Some(Action::Quit));
-    let mut alone = State::default();
+    let mut alone = ViewState::default();
     assert_eq!(alone.key(Key::Char('p')), None);
     assert_eq!(alone.message, "no agent has connected");
 }
 
 #[test]
-fn a_thread_has_a_tree_of_its_own() {
+fn each_thread_has_its_own_tree() {
     let mut live = Live::new();
     live.press("t");
     assert_eq!(live.state.items.len(), 3);
@@ -283,7 +294,7 @@ fn a_thread_has_a_tree_of_its_own() {
 }
 
 #[test]
-fn all_tabs_are_drawn_in_any_size_and_nothing_acts_on_the_terminal() {
+fn tabs_are_drawn_in_any_size_without_control_characters() {
     let mut live = Live::new();
     for _ in Tab::ALL {
         for (columns, rows) in [(1, 1), (5, 3), (20, 6), (80, 24), (300, 80)] {

@@ -1,7 +1,7 @@
-//! How the state is drawn.
+//! Drawing of the state.
 //!
-//! Owns: [`draw`]. Three lines above, two below, rows between them. Nothing is computed that is not seen: of a report with
-//! ten thousand methods, the rows on the screen are formatted.
+//! Owns: [`draw`]. Three lines above the rows, two below. Only visible rows are formatted, even if a report has ten thousand
+//! methods.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -10,17 +10,17 @@ use runtap_text::Clean;
 use runtap_text::units::{Count, Things};
 
 use super::rows;
-use super::state::{State, Tab, Typing};
+use super::state::{Tab, Typing, ViewState};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
-const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const WARNING: Style = Style::new().fg(Color::Yellow);
 
-/// Lines that are no rows: tabs, agent, heading; message, keys.
+/// The number of lines around the rows: tabs, agent, heading; message, keys.
 const FRAME: u16 = 5;
 
-/// Nothing is wider than a terminal of 60 columns.
+/// Fits a terminal with 60 columns.
 const HELP: [&str; 19] = [
     "1 to 6, Tab    another tab",
     "↑ ↓ PgUp PgDn  another row; Home, End: the first, the last",
@@ -43,8 +43,8 @@ const HELP: [&str; 19] = [
     "open: calls that have not ended, with their time so far",
 ];
 
-/// Draws it into all of an area.
-pub(super) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) {
+/// Draws the state into the entire area.
+pub(super) fn draw(state: &mut ViewState, area: Rect, buffer: &mut Buffer) {
     buffer.reset();
     let rows = area.height.saturating_sub(FRAME);
     state.page = usize::from(rows);
@@ -61,14 +61,14 @@ pub(super) fn draw(state: &mut State, area: Rect, buffer: &mut Buffer) {
     foot(state, area, buffer);
 }
 
-/// Writes a line as far as it fits. What comes from a program is harmless already.
+/// Writes a line, truncated to the area. Text of the program has been sanitized before.
 fn line(buffer: &mut Buffer, area: Rect, y: u16, text: &str, style: Style) {
     if y < area.height {
         buffer.set_stringn(area.x, area.y + y, text, usize::from(area.width), style);
     }
 }
 
-fn tabs(state: &State, area: Rect, buffer: &mut Buffer) {
+fn tabs(state: &ViewState, area: Rect, buffer: &mut Buffer) {
     if area.height == 0 {
         return;
     }
@@ -79,25 +79,25 @@ fn tabs(state: &State, area: Rect, buffer: &mut Buffer) {
             (tab, title)
         })
     };
-    // Where not all titles fit, the others are numbers.
+    // If the titles do not all fit, only the selected tab has its title.
     let fits = titles(true).map(|(_, title)| title.chars().count()).sum::<usize>() <= usize::from(area.width);
     let mut x = area.x;
     for (tab, title) in titles(fits) {
         let left = usize::from(area.right().saturating_sub(x));
-        let style = if tab == state.tab { CHOSEN } else { Style::new() };
+        let style = if tab == state.tab { SELECTED } else { Style::new() };
         (x, _) = buffer.set_stringn(x, area.y, title, left, style);
     }
 }
 
-/// The agent that is shown, in a line; numbers as far as they fit.
-fn agent(state: &State, width: usize) -> String {
+/// Returns the line about the displayed agent, with as many numbers as fit.
+fn agent(state: &ViewState, width: usize) -> String {
     let Some(agent) = state.agent() else { return "no agent has connected yet".to_owned() };
     let counters = &agent.counters;
     let process = agent.facts.process.as_ref().map_or_else(
         || agent.facts.peer.to_string(),
         |process| format!("{} ({})", Clean(&process.main.to_string()), process.pid),
     );
-    let mode = match agent.facts.said.and_then(|(mode, _)| mode.mode()) {
+    let mode = match agent.facts.last_heartbeat.and_then(|(mode, _)| mode.mode()) {
         _ if agent.facts.finished => "ended".to_owned(),
         _ if agent.facts.silent => "silent".to_owned(),
         Some(mode) => mode.to_string(),
@@ -115,7 +115,7 @@ fn agent(state: &State, width: usize) -> String {
         "agent {} of {}{}{since}: {process}, {mode}",
         agent.state.id.0,
         state.snapshot.agents.len(),
-        // What a key has chosen stands where no line is cut off.
+        // The selected thread is at the start, where it is never truncated.
         thread.unwrap_or_default(),
     );
     let more = [
@@ -132,7 +132,7 @@ fn agent(state: &State, width: usize) -> String {
     shown
 }
 
-fn content(state: &State, area: Rect, buffer: &mut Buffer, rows: u16) {
+fn content(state: &ViewState, area: Rect, buffer: &mut Buffer, rows: u16) {
     line(buffer, area, 2, &rows::heading(state), BOLD);
     if state.items.is_empty() && rows > 0 {
         line(buffer, area, 3, rows::nothing(state), DIM);
@@ -141,17 +141,17 @@ fn content(state: &State, area: Rect, buffer: &mut Buffer, rows: u16) {
     for (y, (place, item)) in (3..3 + rows).zip(seen) {
         let text = rows::row(state, item, usize::from(area.width));
         let style = match (place == state.cursor, rows::is_warning(state, item)) {
-            (true, _) => CHOSEN,
+            (true, _) => SELECTED,
             (false, true) => WARNING,
             (false, false) => Style::new(),
         };
-        // The whole line, so that the chosen row is seen as one.
+        // Pad the text so that the entire line is highlighted.
         let padded = format!("{text:<width$}", width = usize::from(area.width));
         line(buffer, area, y, &padded, style);
     }
 }
 
-fn foot(state: &State, area: Rect, buffer: &mut Buffer) {
+fn foot(state: &ViewState, area: Rect, buffer: &mut Buffer) {
     let Some(below) = area.height.checked_sub(2).filter(|y| *y > 2) else { return };
     match &state.typing {
         Typing::Search(text) => line(buffer, area, below, &format!("/{}▏", Clean(text)), BOLD),
@@ -165,8 +165,8 @@ fn foot(state: &State, area: Rect, buffer: &mut Buffer) {
     line(buffer, area, below + 1, &keys, DIM);
 }
 
-/// The keys of a tab, the first ones as far as they fit: each is there as a whole or not.
-fn hints(state: &State, width: usize) -> String {
+/// Returns the hints about a tab's keys: the first ones that fit as a whole.
+fn hints(state: &ViewState, width: usize) -> String {
     let first: &[&str] =
         if state.over { &["all agents have ended: q quits", "? help"] } else { &["? help", "q quit"] };
     let more: &[&str] = match state.tab {
@@ -185,12 +185,12 @@ fn hints(state: &State, width: usize) -> String {
     shown
 }
 
-/// A time with eight columns.
+/// Formats a time, nine columns wide.
 pub(super) fn time(nanoseconds: u64) -> String {
     format!("{:>9}", super::super::text::time(nanoseconds))
 }
 
-/// A number with so many columns.
+/// Formats a number, eleven columns wide.
 pub(super) fn count(number: u64) -> String {
     format!("{:>11}", Count(number))
 }

@@ -1,4 +1,4 @@
-//! What changed from one recording to another, method by method: `runtap.jvm.diff/1`, and its table.
+//! The differences between two recordings, method by method: `runtap.jvm.diff/1`, and its table.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::text::time as shown_time;
 use super::ended;
-use super::load::{Loaded, LoadedAgent, Operand};
+use super::load::{LoadedAgent, LoadedRecording, Operand};
 use crate::cli::{JvmReport, JvmSort};
 use crate::exit::usage;
 use crate::output::Output;
@@ -18,10 +18,10 @@ use crate::output::Output;
 #[derive(Debug, Serialize)]
 struct Document {
     schema: &'static str,
-    /// What the change of is sorted by.
+    /// The number by whose change the methods are sorted.
     sort: &'static str,
-    before: Side,
-    after: Side,
+    before: ComparedRecording,
+    after: ComparedRecording,
     methods_count: usize,
     changed_count: usize,
     methods: Vec<Row>,
@@ -30,11 +30,11 @@ struct Document {
 }
 
 #[derive(Debug, Serialize)]
-struct Side {
+struct ComparedRecording {
     recording: String,
     methods: usize,
     calls: u64,
-    /// `None`: one of the recordings has no times.
+    /// `None` if one of the recordings has no times.
     self_ns: Option<u64>,
 }
 
@@ -42,20 +42,20 @@ struct Side {
 struct Row {
     signature: String,
     name: String,
-    calls: Compared,
-    /// `None`: one of the recordings has no times.
-    total_ns: Option<Compared>,
-    self_ns: Option<Compared>,
+    calls: Comparison,
+    /// `None` if one of the recordings has no times.
+    total_ns: Option<Comparison>,
+    self_ns: Option<Comparison>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-struct Compared {
+struct Comparison {
     before: u64,
     after: u64,
     change: i64,
 }
 
-impl Compared {
+impl Comparison {
     fn of(method: &MethodChange, order: Order) -> Self {
         let change = method.change(order);
         Self {
@@ -66,7 +66,7 @@ impl Compared {
     }
 }
 
-impl Side {
+impl ComparedRecording {
     fn new(
         operand: &Operand,
         difference: &Difference,
@@ -92,7 +92,7 @@ pub(super) fn run(
     output: Output,
 ) -> anyhow::Result<u8> {
     let reports =
-        |loaded: &Loaded| -> Vec<Report> { loaded.agents.iter().map(LoadedAgent::report).collect() };
+        |loaded: &LoadedRecording| -> Vec<Report> { loaded.agents.iter().map(LoadedAgent::report).collect() };
     let mut code = 0;
     let mut read = |operand: &Operand, agents: &[String]| -> anyhow::Result<Vec<Report>> {
         let loaded = operand.load(agents, options.slow())?;
@@ -116,8 +116,8 @@ pub(super) fn run(
     let difference = Difference::new(&first, &second, order);
     let (methods_count, changed_count) = (difference.methods.len(), difference.changed);
     let sides = (
-        Side::new(before, &difference, is_timed, |it| &it.before),
-        Side::new(after, &difference, is_timed, |it| &it.after),
+        ComparedRecording::new(before, &difference, is_timed, |it| &it.before),
+        ComparedRecording::new(after, &difference, is_timed, |it| &it.after),
     );
     let rows = if output.json() {
         options.number.filter(|number| *number > 0).unwrap_or(usize::MAX)
@@ -127,9 +127,9 @@ pub(super) fn run(
     let methods = difference.methods.iter().take(rows).map(|method| Row {
         name: readable(&method.signature),
         signature: method.signature.clone(),
-        calls: Compared::of(method, Order::Calls),
-        total_ns: is_timed.then(|| Compared::of(method, Order::Total)),
-        self_ns: is_timed.then(|| Compared::of(method, Order::Own)),
+        calls: Comparison::of(method, Order::Calls),
+        total_ns: is_timed.then(|| Comparison::of(method, Order::Total)),
+        self_ns: is_timed.then(|| Comparison::of(method, Order::Own)),
     });
     let document = Document {
         schema: "runtap.jvm.diff/1",
@@ -153,7 +153,7 @@ pub(super) fn run(
     Ok(code)
 }
 
-fn signed(change: Compared, show: impl Fn(u64) -> String) -> String {
+fn signed(change: Comparison, show: impl Fn(u64) -> String) -> String {
     let sign = if change.after < change.before { "-" } else { "+" };
     format!("{sign}{}", show(change.after.abs_diff(change.before)))
 }
@@ -175,10 +175,11 @@ impl Print for Document {
             return writeln!(out, "\n{dim}no method changed{dim:#}");
         }
         writeln!(out)?;
-        // What it is sorted by in full, of the others the change: more does not fit on a line.
-        let of_time =
-            |row: Option<Compared>, show: fn(Compared) -> String| row.map_or_else(|| "-".to_owned(), show);
-        let changed = |it: Compared| signed(it, shown_time);
+        // Show the sort key in full and only the changes of the other numbers, to fit the line.
+        let of_time = |row: Option<Comparison>, show: fn(Comparison) -> String| {
+            row.map_or_else(|| "-".to_owned(), show)
+        };
+        let changed = |it: Comparison| signed(it, shown_time);
         let count = |n| Count(n).to_string();
         match self.order {
             Order::Calls => {
@@ -197,7 +198,7 @@ impl Print for Document {
                 let columns = ["TOTAL BEFORE", "AFTER", "CHANGE", "CALLS"];
                 self.table(columns, out, options, |row| {
                     let Row { total_ns: it, calls, .. } = row;
-                    let show = |of: fn(Compared) -> String| of_time(*it, of);
+                    let show = |of: fn(Comparison) -> String| of_time(*it, of);
                     [
                         show(|it| shown_time(it.before)),
                         show(|it| shown_time(it.after)),
@@ -210,7 +211,7 @@ impl Print for Document {
                 let columns = ["SELF BEFORE", "AFTER", "CHANGE", "CALLS"];
                 self.table(columns, out, options, |row| {
                     let Row { self_ns: it, calls, .. } = row;
-                    let show = |of: fn(Compared) -> String| of_time(*it, of);
+                    let show = |of: fn(Comparison) -> String| of_time(*it, of);
                     [
                         show(|it| shown_time(it.before)),
                         show(|it| shown_time(it.after)),

@@ -1,4 +1,4 @@
-//! Recordings as files for viewers, by the sinks that other recordings have.
+//! Export of recordings to files for viewers, with the same writers as for other recordings.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use runtap_os::output::{Destination, OutputSink};
 use runtap_sinks::Format;
 use runtap_text::document::ConvertDocument;
 
-use super::super::text::instead;
+use super::super::text::missing_calls_hint;
 use super::ended;
-use super::load::{Loaded, LoadedAgent, Operand, explained};
+use super::load::{LoadedAgent, LoadedRecording, Operand, classify_error};
 use super::place::base;
 use crate::cli::{JvmReport, JvmView, unsuitable};
 use crate::cmd::convert;
@@ -20,16 +20,16 @@ use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::Things;
 
-/// Pieces of time that a timeline holds at most, of all agents: 480 MB.
-const MOST: u64 = 20_000_000;
+/// The maximum number of segments of a timeline, of all agents together: 480 MB.
+const MAX_SEGMENTS: u64 = 20_000_000;
 
-/// The view of a trace that has this kind.
+/// Returns the view for the samples of a kind.
 fn view_of(trace: &Trace, info: KindInfo) -> View {
     let kind = trace.kinds().iter().find(|(_, known)| *known == info).map(|(kind, _)| kind);
     kind.map_or(View::Cpu, |kind| View::Kind(kind, info))
 }
 
-/// Whether a format shows when something was, rather than how much of it there was.
+/// Returns whether a format shows events over time instead of sums.
 fn is_timeline(format: FileFormat) -> bool {
     let shown = [Format::Speedscope, Format::Chrome, Format::Perfetto, Format::Firefox];
     format.sink().is_some_and(|format| shown.contains(&format))
@@ -79,45 +79,45 @@ pub(super) fn run(
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     let (lines, sums): (Vec<Planned>, Vec<Planned>) =
         planned.into_iter().partition(|planned| is_timed && is_timeline(planned.format));
-    let mut made = WrittenFiles::default();
-    let mut told = Ok(());
+    let mut written = WrittenFiles::default();
+    let mut print_result = Ok(());
     let mut left_out = 0;
     let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
     let lost = loaded.agents.iter().map(|agent| agent.replayed.model.counters().missing);
     let lost = lost.fold(0, u64::saturating_add);
     let code = ended(&[&loaded], output);
     let mut loaded = Some(loaded);
-    let sum = if is_timed { TreeMeasure::Time } else { TreeMeasure::Calls };
+    let measure = if is_timed { TreeMeasure::Time } else { TreeMeasure::Calls };
     let is_last = |with_time: bool| !with_time || sums.is_empty();
     for (planned, with_time) in [(&lines, true), (&sums, false)] {
         if planned.is_empty() {
             continue;
         }
         let Some(whole) = &loaded else { break };
-        let trace = trace(whole, (!with_time).then_some(sum))?;
+        let trace = trace(whole, (!with_time).then_some(measure))?;
         if is_last(with_time) {
-            // What files are written of is the profile: the traces need not be held beside it.
+            // The files are written from the profile, so free the traces.
             loaded = None;
         }
         left_out += trace.left_out();
         content.view = Some(view_of(&trace, if is_timed { SELF_TIME } else { CALLS }));
-        // Calls begin and end: nothing is sampled.
+        // Calls have a start and an end; they are not samples.
         content.evented = with_time;
         let outlets =
             planned.iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
-        let mut tell = |note: Note| match &note {
+        let mut report_note = |note: Note| match &note {
             Note::Written(file) if !output.json() => {
                 let line = output.print(&convert::output_file(file), &output.options());
-                if told.is_ok() {
-                    told = line;
+                if print_result.is_ok() {
+                    print_result = line;
                 }
             }
             note => convert::say(note, output),
         };
-        let more = write_all(&trace, recorded, outlets, &content, &mut tell);
-        made.files.extend(more.files);
-        made.is_cut |= more.is_cut;
-        made.failures.extend(more.failures);
+        let more = write_all(&trace, recorded, outlets, &content, &mut report_note);
+        written.files.extend(more.files);
+        written.is_cut |= more.is_cut;
+        written.failures.extend(more.failures);
     }
     if left_out > 0 {
         output.warning(format_args!(
@@ -126,8 +126,8 @@ pub(super) fn run(
             operand.path.display()
         ));
     }
-    let outputs: Vec<_> = made.files.iter().map(convert::output_file).collect();
-    let hint = made.failures.iter().any(runtap_convert::Error::is_nothing_to_show);
+    let outputs: Vec<_> = written.files.iter().map(convert::output_file).collect();
+    let hint = written.failures.iter().any(runtap_convert::Error::is_nothing_to_show);
     if output.json() && !outputs.is_empty() {
         output.document_beside(&ConvertDocument::new(&operand.path, outputs, lost, None), to_stdout)?;
     }
@@ -139,16 +139,16 @@ pub(super) fn run(
         };
         return Err(exit::expected(exit::FAILED, format!("there is nothing to show: {advice}"), None));
     }
-    convert::first(made.failures, output).and(told)?;
-    Ok(if made.is_cut || left_out > 0 { exit::PARTIAL } else { code })
+    convert::first(written.failures, output).and(print_result)?;
+    Ok(if written.is_cut || left_out > 0 { exit::PARTIAL } else { code })
 }
 
-/// The profile of all agents: sums, or a timeline.
-fn trace(loaded: &Loaded, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
-    let share = MOST / (loaded.agents.len() as u64).max(1);
+/// Returns the profile of all agents: sums, or a timeline if `sums` is `None`.
+fn trace(loaded: &LoadedRecording, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
+    let share = MAX_SEGMENTS / (loaded.agents.len() as u64).max(1);
     let of = sums.map_or(ProfileKind::Timeline(share), ProfileKind::Tree);
     let one = |LoadedAgent { recorded, replayed, options }: &LoadedAgent| {
-        profile(recorded, replayed, options, of).map_err(explained)
+        profile(recorded, replayed, options, of).map_err(classify_error)
     };
     if let [agent] = &loaded.agents[..] {
         return one(agent);
@@ -156,15 +156,13 @@ fn trace(loaded: &Loaded, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
     Ok(Trace::merge(loaded.agents.iter().map(one).collect::<Result<Vec<_>, _>>()?))
 }
 
-/// Refuses recordings of agents that have sent no calls: nobody knows whom to draw below whom.
-fn refuse_without_calls(loaded: &Loaded) -> anyhow::Result<()> {
+/// Rejects recordings without calls, because callers are unknown.
+fn refuse_without_calls(loaded: &LoadedRecording) -> anyhow::Result<()> {
     let details: Vec<Detail> = loaded.agents.iter().map(|agent| agent.report().detail()).collect();
     let all =
         details.first().filter(|first| **first != Detail::Calls && details.iter().all(|it| it == *first));
-    match all.copied().and_then(instead) {
+    match all.copied().and_then(missing_calls_hint) {
         None => Ok(()),
-        Some(instead) => {
-            Err(exit::expected(exit::FAILED, format!("there are no calls to show: {instead}"), None))
-        }
+        Some(hint) => Err(exit::expected(exit::FAILED, format!("there are no calls to show: {hint}"), None)),
     }
 }

@@ -1,4 +1,4 @@
-//! What each kind of report has: `runtap.jvm.KIND/1`. The tables are in `tables`.
+//! The rows of each kind of report: `runtap.jvm.KIND/1`. Module `tables` prints them.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use runtap_jvm::recording::Order;
 use serde::{Serialize, Serializer};
 
 use super::super::text::fate;
-use super::load::{Loaded, LoadedAgent, Operand};
+use super::load::{LoadedAgent, LoadedRecording, Operand};
 use super::losses::{Losses, losses};
 use super::marked::Parts;
 use super::refuse;
 use crate::cli::{JvmKind, JvmReport};
 
-/// `runtap.jvm.KIND/1`
+/// A document of the schema `runtap.jvm.KIND/1`.
 #[derive(Debug, Serialize)]
 pub(super) struct Document {
     schema: String,
@@ -32,12 +32,12 @@ pub(super) struct AgentRows {
     pub(super) detail: Detail,
     #[serde(flatten)]
     pub(super) rows: Rows,
-    /// With segments: the parts that were marked.
+    /// The marked parts of the recording; only in reports of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) parts: Option<Parts>,
 }
 
-/// The rows of a kind, under its name.
+/// The rows of a report, serialized under the name of its kind.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rows {
@@ -51,17 +51,17 @@ pub(super) enum Rows {
     Losses(Box<Losses>),
 }
 
-/// A text that many rows have: a method may have a name of 64 KiB, and a node in each of a million paths.
+/// A text shared by many rows: a method name may have 64 KiB and occur in each of a million paths.
 #[derive(Debug, Clone)]
-pub(super) struct Shared(pub(super) Arc<str>);
+pub(super) struct SharedText(pub(super) Arc<str>);
 
-impl Serialize for Shared {
+impl Serialize for SharedText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
-/// The name of a method for people. Held as the signature that rows share, and made of it when it is written.
+/// The readable name of a method. Holds the shared signature and derives the name when written.
 #[derive(Debug, Clone)]
 pub(super) struct MethodName(Arc<str>);
 
@@ -81,65 +81,65 @@ impl Serialize for MethodName {
 pub(super) struct MethodRow {
     pub(super) signature: String,
     pub(super) name: String,
-    /// `None`: it has run, and nobody has counted how often. The same holds for the two below.
+    /// `None` if the method has run but its calls were not counted. Also applies to `exits` and `exception_exits`.
     pub(super) entries: Option<u64>,
     pub(super) exits: Option<u64>,
     pub(super) exception_exits: Option<u64>,
     pub(super) throws: u64,
-    /// Of calls that have ended. `None`: nobody knows any.
+    /// The time of completed calls; `None` if unknown.
     pub(super) total_ns: Option<u64>,
     pub(super) self_ns: Option<u64>,
-    /// Calls of which no end has come.
+    /// The number of calls whose end was not received.
     pub(super) without_end: u64,
-    /// Of `entries`, calls that were only counted although others were sent as events: the times are without them.
+    /// The number of calls in `entries` that were only counted while others were sent as events; the times do not include them.
     pub(super) untimed_entries: u64,
-    /// What those took, as far as it was seen. It is not in the others.
+    /// The observed time of calls without an end, which is not part of the other times.
     pub(super) total_so_far_ns: u64,
     pub(super) self_so_far_ns: u64,
 }
 
 impl MethodRow {
-    /// Time of all calls with callees, at least.
+    /// Returns the time of all calls with callees, as a lower bound.
     pub(super) fn total(&self) -> Option<u64> {
         at_least(self.total_ns, self.total_so_far_ns)
     }
 
-    /// The same without callees.
+    /// Returns the time of all calls without callees, as a lower bound.
     pub(super) fn own(&self) -> Option<u64> {
         at_least(self.self_ns, self.self_so_far_ns)
     }
 }
 
-/// A time with what was seen of calls without an end.
+/// Adds the observed time of calls without an end.
 pub(super) fn at_least(ended: Option<u64>, so_far: u64) -> Option<u64> {
     ended.or_else(|| (so_far > 0).then_some(0)).map(|time| time.saturating_add(so_far))
 }
 
-/// A row stands behind its caller, one deeper.
+/// A row follows its caller and is one level deeper.
 #[derive(Debug, Serialize)]
 pub(super) struct NodeRow {
     pub(super) depth: usize,
-    pub(super) signature: Shared,
+    pub(super) signature: SharedText,
     pub(super) name: MethodName,
     pub(super) calls: u64,
-    /// Of calls that have ended. `None`: none has.
+    /// The time of completed calls; `None` if no call has completed.
     pub(super) total_ns: Option<u64>,
     pub(super) self_ns: Option<u64>,
     pub(super) exception_exits: u64,
-    /// Calls whose end was not seen.
+    /// The number of calls whose end was not received.
     pub(super) cut: u64,
-    /// Calls that had not ended.
+    /// The number of calls that had not ended.
     pub(super) open: u64,
-    /// What both of them took, as far as it was seen. It is not in the others.
+    /// The observed time of calls without an end, which is not part of the other times.
     pub(super) total_so_far_ns: u64,
     pub(super) self_so_far_ns: u64,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExceptionRow {
-    pub(super) exception: Shared,
+    pub(super) exception: SharedText,
     pub(super) fate: &'static str,
-    pub(super) signature: Shared,
+    pub(super) signature: SharedText,
     pub(super) name: MethodName,
     pub(super) line: Option<u16>,
     pub(super) count: u64,
@@ -152,14 +152,14 @@ pub(super) struct SegmentRow {
     pub(super) start_ns: i64,
     pub(super) end_ns: Option<i64>,
     pub(super) calls: u64,
-    /// Whether there was no room for the calls of each method.
+    /// Whether the calls of some methods are missing because a table was full.
     pub(super) truncated: bool,
     pub(super) methods: Vec<SegmentMethod>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct SegmentMethod {
-    signature: Shared,
+    signature: SharedText,
     calls: u64,
 }
 
@@ -168,9 +168,9 @@ pub(super) struct SlowRow {
     pub(super) took_ns: u64,
     pub(super) start_ns: i64,
     pub(super) thread: u32,
-    /// The callers, outermost first, and the call itself: the last 256 of them.
+    /// The callers, outermost first, and the call itself; at most the last 256 of them.
     pub(super) path: Vec<MethodName>,
-    /// How many callers there are, and the call itself.
+    /// The number of callers plus one.
     pub(super) depth: usize,
 }
 
@@ -179,9 +179,9 @@ pub(super) struct ThreadRow {
     pub(super) id: u32,
     pub(super) name: Option<String>,
     pub(super) entries: u64,
-    /// Of the outermost calls; of those without an end, as far as it was seen.
+    /// The time of the outermost calls, including the observed time of calls without an end.
     pub(super) total_ns: u64,
-    /// F1: whether it is gone.
+    /// Whether the thread has ended; reported by runtap's agent only.
     pub(super) ended: bool,
 }
 
@@ -189,21 +189,21 @@ pub(super) struct ThreadRow {
 pub(super) struct ClassRow {
     pub(super) class: String,
     pub(super) outcome: &'static str,
-    /// How often the agent has said so: a class of several loaders.
+    /// The number of the agent's reports on the class: one per class loader.
     pub(super) count: u64,
-    /// Whether the JVM had loaded it before the trace began.
+    /// Whether the JVM had loaded the class before the trace started.
     pub(super) loaded_before: bool,
 }
 
-/// The document of a kind; in JSON, of as many rows as were asked for.
+/// Creates the document of a report; JSON is limited to the requested number of rows.
 ///
 /// # Errors
-/// No agent has the thread that was asked for.
+/// Fails if no agent has the requested thread.
 pub(super) fn document(
     kind: JvmKind,
     options: &JvmReport,
     operand: &Operand,
-    loaded: &Loaded,
+    loaded: &LoadedRecording,
 ) -> anyhow::Result<Document> {
     if let Some(thread) = options.thread {
         refuse::unknown_thread(thread, operand, loaded)?;
@@ -242,7 +242,7 @@ pub(super) fn document(
     })
 }
 
-/// Methods of all agents together.
+/// Creates the report of the methods of all agents together.
 pub(super) fn merged(options: &JvmReport, operand: &Operand, title: String, report: &Report) -> Document {
     let mut rows = Rows::Methods(methods(report, options.sort.map(Into::into).unwrap_or_default()));
     if let Some(number) = options.number.filter(|number| *number > 0 && options.is_json()) {
@@ -329,7 +329,7 @@ fn tree(agent: &LoadedAgent, report: &Report, thread: Option<u32>) -> Vec<NodeRo
         NodeRow {
             depth: row.depth,
             name: MethodName(Arc::clone(&signature)),
-            signature: Shared(signature),
+            signature: SharedText(signature),
             calls: row.calls,
             total_ns: row.is_timed().then_some(row.inclusive),
             self_ns: row.is_timed().then_some(row.own),
@@ -348,9 +348,9 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
         .exceptions
         .iter()
         .map(|place| ExceptionRow {
-            exception: Shared(Arc::clone(&place.exception)),
+            exception: SharedText(Arc::clone(&place.exception)),
             fate: fate(place.fate),
-            signature: Shared(Arc::clone(&place.signature)),
+            signature: SharedText(Arc::clone(&place.signature)),
             name: MethodName(Arc::clone(&place.signature)),
             line: place.line,
             count: place.count,
@@ -362,7 +362,7 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
 
 fn segments(report: &Report) -> Vec<SegmentRow> {
     let method = |(signature, calls): &(Arc<str>, u64)| SegmentMethod {
-        signature: Shared(Arc::clone(signature)),
+        signature: SharedText(Arc::clone(signature)),
         calls: *calls,
     };
     report

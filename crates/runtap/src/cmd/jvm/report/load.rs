@@ -1,6 +1,6 @@
-//! Recordings as the command line names them.
+//! The recordings named on the command line.
 //!
-//! Owns: [`Operand`], `RECORDING#PART` taken apart, and [`load`], which replays the agents of one.
+//! Owns: [`Operand`], a parsed `RECORDING#PART`, and [`load`], which replays the agents of a recording.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use runtap_bytefrog::Report;
 use runtap_bytefrog_proto::{Dialect, RecordMode, Rule};
 use runtap_jvm::recording::{Error, Options, Part, RecordedAgent, ReplayedAgent, ResolvedPart, find, replay};
 
-use super::super::broken::{Broken, words};
+use super::super::broken::{BrokenRules, describe_violation};
 use super::super::document::Classes;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Things;
 
-/// A recording with the part that is meant.
+/// A recording, and the part of it to report on.
 #[derive(Debug)]
 pub(in crate::cmd::jvm) struct Operand {
     pub(in crate::cmd::jvm) path: PathBuf,
@@ -23,7 +23,7 @@ pub(in crate::cmd::jvm) struct Operand {
 }
 
 impl Operand {
-    /// Takes apart what was given. What is there under its whole name is that.
+    /// Parses an operand. An existing path is taken literally, even if it contains '#'.
     pub(in crate::cmd::jvm) fn parse(text: &str) -> anyhow::Result<Self> {
         let whole = || Self { path: text.into(), part: None };
         if Path::new(text).exists() {
@@ -38,7 +38,7 @@ impl Operand {
         }
     }
 
-    /// As it was given.
+    /// Returns the operand as it was given.
     pub(in crate::cmd::jvm) fn label(&self) -> String {
         match &self.part {
             Some(part) => format!("{}#{part}", self.path.display()),
@@ -46,8 +46,8 @@ impl Operand {
         }
     }
 
-    /// Replays the agents that are wanted one after the other, so that no two of them are held, and says what is missing from
-    /// each; the exit code for it.
+    /// Replays the selected agents one after the other, so that only one is in memory, and warns of missing data. Returns the
+    /// exit code.
     pub(in crate::cmd::jvm) fn each(
         &self,
         agents: &[String],
@@ -55,24 +55,28 @@ impl Operand {
         output: Output,
         mut take: impl FnMut(&LoadedAgent),
     ) -> anyhow::Result<u8> {
-        let whole = Loaded { path: self.path.clone(), agents: Vec::new() };
+        let whole = LoadedRecording { path: self.path.clone(), agents: Vec::new() };
         let (mut is_partial, mut is_first) = (false, true);
         each(&self.path, self.part.as_ref(), agents, slow, |agent| {
             take(&agent);
-            // All agents have the same marks.
+            // All agents share the marks.
             is_partial |= std::mem::take(&mut is_first) && whole.warn_of_marks(&agent, output);
             is_partial |= whole.warn_of(&agent, output);
         })?;
         Ok(if is_partial { exit::PARTIAL } else { exit::OK })
     }
 
-    /// Replays the agents that are wanted.
-    pub(in crate::cmd::jvm) fn load(&self, agents: &[String], slow: Duration) -> anyhow::Result<Loaded> {
+    /// Replays the selected agents.
+    pub(in crate::cmd::jvm) fn load(
+        &self,
+        agents: &[String],
+        slow: Duration,
+    ) -> anyhow::Result<LoadedRecording> {
         load(&self.path, self.part.as_ref(), agents, slow)
     }
 }
 
-/// An agent of a recording.
+/// A replayed agent of a recording.
 #[derive(Debug)]
 pub(in crate::cmd::jvm) struct LoadedAgent {
     pub(in crate::cmd::jvm) recorded: RecordedAgent,
@@ -86,23 +90,23 @@ impl LoadedAgent {
         Classes { transformed, ignored, failed }
     }
 
-    /// The rules that were broken on its connections.
-    pub(in crate::cmd::jvm) fn broken(&self) -> Broken {
-        let mut broken = Broken::default();
+    /// Returns the rules that the agent has broken on its connections.
+    pub(in crate::cmd::jvm) fn broken(&self) -> BrokenRules {
+        let mut broken = BrokenRules::default();
         for (connection, violation) in &self.replayed.violations {
-            broken.add(violation.rule, || words(Some(*connection), violation));
+            broken.add(violation.rule, || describe_violation(Some(*connection), violation));
         }
         broken
     }
 
-    /// Whether the recording lacks what the agent still had to send: its process was killed, or a connection was lost.
+    /// Returns whether the agent's last data is missing because its process was killed or a connection was lost.
     pub(in crate::cmd::jvm) fn ended_early(&self) -> bool {
         let replayed = &self.replayed;
         let is_early = self.broken().rules().iter().any(|finding| finding.rule.is_early_end());
         is_early || !replayed.unfinished.is_empty() || !replayed.damage.is_empty()
     }
 
-    /// What its trace has come to.
+    /// Returns the report on the agent's trace.
     pub(in crate::cmd::jvm) fn report(&self) -> Report {
         let report = self.replayed.model.report();
         let configuration = self.replayed.configuration.as_ref();
@@ -110,7 +114,7 @@ impl LoadedAgent {
         Report { unsent: counts && report.dialect == Dialect::F1 && self.ended_early(), ..report }
     }
 
-    /// The agent in one line.
+    /// Describes the agent in one line.
     pub(in crate::cmd::jvm) fn title(&self) -> String {
         let replayed = &self.replayed;
         let mut title = format!("{}: version {}", replayed.agent, replayed.model.dialect());
@@ -129,23 +133,23 @@ impl LoadedAgent {
     }
 }
 
-/// A recording that was replayed.
+/// A replayed recording.
 #[derive(Debug)]
-pub(in crate::cmd::jvm) struct Loaded {
+pub(in crate::cmd::jvm) struct LoadedRecording {
     path: PathBuf,
     pub(in crate::cmd::jvm) agents: Vec<LoadedAgent>,
 }
 
-/// Replays what there is under a path.
+/// Replays the recording at a path.
 pub(in crate::cmd::jvm) fn load(
     path: &Path,
     part: Option<&Part>,
     wanted: &[String],
     slow: Duration,
-) -> anyhow::Result<Loaded> {
+) -> anyhow::Result<LoadedRecording> {
     let mut agents = Vec::new();
     each(path, part, wanted, slow, |agent| agents.push(agent))?;
-    Ok(Loaded { path: path.to_owned(), agents })
+    Ok(LoadedRecording { path: path.to_owned(), agents })
 }
 
 fn each(
@@ -155,10 +159,10 @@ fn each(
     slow: Duration,
     mut take: impl FnMut(LoadedAgent),
 ) -> anyhow::Result<()> {
-    let mut found = find(path).map_err(explained)?;
+    let mut found = find(path).map_err(classify_error)?;
     if let Some(unknown) = wanted.iter().find(|wanted| found.iter().all(|it| it.agent != **wanted)) {
-        let there: Vec<&str> = found.iter().map(|it| it.agent.as_str()).collect();
-        let hint = format!("the recording has {}", there.join(", "));
+        let available: Vec<&str> = found.iter().map(|it| it.agent.as_str()).collect();
+        let hint = format!("the recording has {}", available.join(", "));
         return Err(expected(exit::USAGE, format!("{} has no agent '{unknown}'", path.display()), hint));
     }
     found.retain(|it| wanted.is_empty() || wanted.contains(&it.agent));
@@ -167,11 +171,11 @@ fn each(
     let count = found.len();
     for recorded in found {
         let mut options = Options { slow, ..Options::default() };
-        let mut replayed = replay(&recorded, &options).map_err(explained)?;
+        let mut replayed = replay(&recorded, &options).map_err(classify_error)?;
         if let Some(part) = part {
             match part.resolve(&replayed.model.report(), &recorded.marks) {
                 Ok(part) => options.part = part,
-                // One agent's marker need not be another's.
+                // A marker may exist in some agents only.
                 Err(error) => {
                     options.part = ResolvedPart {
                         selection: runtap_bytefrog::Selection::Times(Vec::new()),
@@ -180,7 +184,7 @@ fn each(
                     unknown.get_or_insert((0, error)).0 += 1;
                 }
             }
-            replayed = replay(&recorded, &options).map_err(explained)?;
+            replayed = replay(&recorded, &options).map_err(classify_error)?;
         }
         take(LoadedAgent { recorded, options, replayed });
     }
@@ -192,11 +196,11 @@ fn each(
     }
 }
 
-impl Loaded {
-    /// Says what is missing from it. Whether anything is: of the recording itself, or of what agents have sent. How an agent
-    /// has ended is told, but a recording of that is whole.
+impl LoadedRecording {
+    /// Warns of missing data. Returns whether data is missing from the recording or was lost by an agent. The way in which an
+    /// agent ended is reported too, but such a recording is complete.
     pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
-        // All agents have the same.
+        // All agents share the marks.
         let mut is_partial = self.agents.first().is_some_and(|agent| self.warn_of_marks(agent, output));
         for agent in &self.agents {
             is_partial |= self.warn_of(agent, output);
@@ -235,7 +239,7 @@ impl Loaded {
         let matters = |rule: Rule| rule.loses() || rule.is_early_end();
         for finding in broken.rules().iter().filter(|finding| matters(finding.rule)) {
             if finding.rule == Rule::EndWithoutShutdown {
-                // What it was not asked for, and has not sent by itself, is lost.
+                // Data that the agent had not sent by itself or on request is lost.
                 output.warning(format_args!(
                     "{path}: {}: the program was killed or halted, or its connection was lost ({}): calls that the \
                      agent had not sent by then are missing; with --mode counts or coverage, all since the last snapshot",
@@ -275,8 +279,8 @@ impl Loaded {
     }
 }
 
-/// Gives an error its exit code.
-pub(in crate::cmd::jvm) fn explained(error: Error) -> anyhow::Error {
+/// Adds an exit code and a hint to an error.
+pub(in crate::cmd::jvm) fn classify_error(error: Error) -> anyhow::Error {
     if !error.is_rejection() {
         return error.into();
     }

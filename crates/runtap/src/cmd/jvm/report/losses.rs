@@ -1,4 +1,4 @@
-//! What is missing from a trace and from its recording, and the rules that were broken.
+//! Data missing from a trace or its recording, and the protocol rules that were broken.
 
 use runtap_bytefrog::Report;
 use serde::Serialize;
@@ -12,22 +12,22 @@ pub(super) struct Losses {
     pub(super) repeated: u64,
     pub(super) dropped: u64,
     pub(super) drops_of_unknown_size: u64,
-    /// Threads that were too fast for HQ, and the calls that were therefore only counted.
+    /// Threads that were too fast for the collector, and their calls that were therefore only counted.
     pub(super) degraded_threads: u64,
     pub(super) untimed_entries: u64,
     pub(super) data_breaks: u64,
-    /// Events that were not recorded because recording was suspended. These are no loss.
+    /// Events that were not recorded because recording was suspended; not a loss.
     pub(super) suspended: u64,
     pub(super) suspensions: u64,
     pub(super) ends_without_beginning: u64,
-    /// Calls without a place in the tree.
+    /// Calls that are not in the call tree.
     pub(super) untold: u64,
     pub(super) without_room: u64,
     pub(super) too_deep: u64,
     pub(super) cut_calls: u64,
     pub(super) open_calls: u64,
     pub(super) damage: Vec<DamageRow>,
-    /// Connections of which the recording does not have the end.
+    /// Connections whose end is not in the recording.
     pub(super) unfinished: Vec<String>,
     pub(super) errors: Vec<String>,
     pub(super) rules: Vec<RuleRow>,
@@ -49,11 +49,11 @@ pub(super) struct RuleRow {
     pub(super) first: Vec<String>,
 }
 
-/// Everything that a reader of the numbers should know.
+/// Returns everything that limits the accuracy of the numbers.
 pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
     let replayed = &agent.replayed;
     let tree = replayed.model.call_tree(None);
-    let broken = agent.broken().and(report);
+    let broken = agent.broken().with_report(report);
     let rules = broken.rules().iter().map(|finding| RuleRow {
         id: finding.rule.id(),
         severity: finding.rule.severity().to_string(),

@@ -1,4 +1,4 @@
-//! The parts of a recording that were marked while it was made.
+//! The parts of a recording that were marked during recording.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use runtap_jvm::recording::Marks;
 use serde::{Serialize, Serializer};
 
-/// A part that got a name while it was recorded. Times are of the collector's clock, since it began to listen.
+/// A named part of a recording. Times are relative to the start of the collector, by its clock.
 #[derive(Debug, Serialize)]
 pub(super) struct PartRow {
     pub(super) name: String,
     pub(super) start_ns: u64,
-    /// `None`: it was not ended.
+    /// `None` if the part was not ended.
     pub(super) end_ns: Option<u64>,
 }
 
-/// Those of a recording, which all its agents share.
+/// The marked parts of a recording, shared by all its agents.
 #[derive(Debug, Clone)]
 pub(super) struct Parts(pub(super) Arc<[PartRow]>);
 
@@ -26,7 +26,7 @@ impl Serialize for Parts {
 }
 
 impl Parts {
-    /// In the order of their beginnings.
+    /// Returns the parts, sorted by their start.
     pub(super) fn of(marks: &Marks) -> Self {
         let nanoseconds = |at: Duration| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let mut rows: Vec<PartRow> = marks

@@ -1,9 +1,9 @@
-//! All agents of a recording as one, such as the JVMs that a test run has forked: `--merge-agents`.
+//! `--merge-agents`: a combined report on all agents of a recording, such as the JVMs forked by a test run.
 
 use runtap_bytefrog::CombinedReport;
 use runtap_text::{Print, TextOptions};
 
-use super::super::broken::Broken;
+use super::super::broken::BrokenRules;
 use super::super::document::{AgentDocument, Classes, JvmDocument};
 use super::super::text::ReportText;
 use super::kinds;
@@ -35,7 +35,7 @@ pub(super) fn run(
     } else if output.json() {
         output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
     } else {
-        let broken = Broken::default().and(&report);
+        let broken = BrokenRules::default().with_report(&report);
         output.print(&ReportText { title, report: &report, classes, broken } as &dyn Print, shown)?;
     }
     Ok(code)

@@ -1,4 +1,4 @@
-//! `runtap jvm report RECORDING`: answers from a recording of Bytefrog connections, as tables, documents or files.
+//! `runtap jvm report RECORDING`: reports on a recording of Bytefrog connections, as tables, documents or files.
 
 mod diff;
 mod export;
@@ -15,7 +15,7 @@ mod tables;
 use runtap_jvm::coverage::Observed;
 use runtap_text::{Print, TextOptions};
 
-use self::load::{Loaded, LoadedAgent, Operand};
+use self::load::{LoadedAgent, LoadedRecording, Operand};
 use super::coverage;
 use super::document::{AgentDocument, JvmDocument};
 use super::text::ReportText;
@@ -29,7 +29,7 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     let shown = rows(options.number, output);
     let operand = Operand::parse(&options.recording)?;
     if options.coverage.is_wanted() {
-        return cover(options, &operand, &shown, output);
+        return report_coverage(options, &operand, &shown, output);
     }
     let sets = &options.sets;
     if !(sets.or.is_empty() && sets.and.is_empty() && sets.minus.is_empty()) {
@@ -48,7 +48,7 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     }
     let loaded = operand.load(&options.agent, options.slow())?;
     match options.kind {
-        None => whole(std::slice::from_ref(&loaded), &shown, output)?,
+        None => print_summaries(std::slice::from_ref(&loaded), &shown, output)?,
         Some(kind) => {
             let document = kinds::document(kind, options, &operand, &loaded)?;
             if output.json() {
@@ -61,14 +61,14 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     Ok(ended(&[&loaded], output))
 }
 
-/// How tables are shown: so many rows, or all for 0.
+/// Returns the options of tables; 0 shows all rows.
 pub(super) fn rows(number: Option<usize>, output: Output) -> TextOptions<'static> {
     let shown = table_options(number, output);
     TextOptions { width: output.columns(), rows: shown.rows.filter(|rows| *rows > 0), ..shown }
 }
 
-/// Coverage of this recording and of those of `--or`, added up.
-fn cover(
+/// Reports the combined coverage of this recording and those of `--or`.
+fn report_coverage(
     options: &JvmReport,
     operand: &Operand,
     shown: &TextOptions<'_>,
@@ -107,8 +107,12 @@ fn cover(
     Ok(code)
 }
 
-/// Everything in short, as HQ tells it at its end.
-pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
+/// Prints the same summary that the collector prints at its end.
+pub(super) fn print_summaries(
+    all: &[LoadedRecording],
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<()> {
     let agents = || all.iter().flat_map(|loaded| &loaded.agents);
     if output.json() {
         let documents =
@@ -124,15 +128,15 @@ pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> 
             title: agent.title(),
             report: &report,
             classes: agent.classes(),
-            broken: agent.broken().and(&report),
+            broken: agent.broken().with_report(&report),
         };
         output.print(&text as &dyn Print, shown)?;
     }
     Ok(())
 }
 
-/// Says what is missing; the exit code for it.
-fn ended(all: &[&Loaded], output: Output) -> u8 {
+/// Warns of missing data, and returns the exit code.
+fn ended(all: &[&LoadedRecording], output: Output) -> u8 {
     let is_partial = all.iter().map(|loaded| loaded.warn(output)).fold(false, |a, b| a | b);
     if is_partial { exit::PARTIAL } else { exit::OK }
 }

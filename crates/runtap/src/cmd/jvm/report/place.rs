@@ -1,23 +1,23 @@
-//! What files that are made of a recording are named after, where nobody has named them.
+//! The default names of files that are derived from a recording.
 
 use std::path::{Path, PathBuf};
 
 use super::load::Operand;
 
-/// The name without its extension: beside the recording, never in it, and another one for each part and agent of it.
+/// Returns the path without an extension: beside the recording, never inside, and distinct for each of its parts and agents.
 pub(super) fn base(operand: &Operand) -> PathBuf {
     let path = &operand.path;
-    // `run/` and `run` are one.
-    let whole: PathBuf = path.components().collect();
-    let mut base = if path.is_dir() { named(&whole) } else { of_agent(&whole) };
+    // Removes a trailing slash: `run/` and `run` are the same recording.
+    let trimmed: PathBuf = path.components().collect();
+    let mut base = if path.is_dir() { with_file_name(&trimmed) } else { agent_base(&trimmed) };
     if let Some(part) = &operand.part {
-        base.as_mut_os_string().push(format!("-{}", harmless(&part.to_string())));
+        base.as_mut_os_string().push(format!("-{}", sanitize(&part.to_string())));
     }
     base
 }
 
-/// A path that ends in a name: `.` has none.
-fn named(path: &Path) -> PathBuf {
+/// Returns a path that ends with a file name, which `.` lacks.
+fn with_file_name(path: &Path) -> PathBuf {
     if path.file_name().is_some() {
         return path.to_owned();
     }
@@ -25,21 +25,22 @@ fn named(path: &Path) -> PathBuf {
     there.filter(|there| there.file_name().is_some()).unwrap_or_else(|| PathBuf::from("recording"))
 }
 
-/// Of an agent or a stream in a folder, beside the folder: `run-agent0` of `run/agent0` and of `run/agent0.ctl.a2h.bin`.
-fn of_agent(path: &Path) -> PathBuf {
+/// Returns the path for an agent or stream in a directory, beside the directory: `run-agent0` for `run/agent0` and for
+/// `run/agent0.ctl.a2h.bin`.
+fn agent_base(path: &Path) -> PathBuf {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let agent = runtap_jvm::recording::StreamName::parse(&name).map_or(name, |stream| stream.agent);
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let mut base = named(folder);
+    let mut base = with_file_name(folder);
     base.as_mut_os_string().push(format!("-{agent}"));
     base
 }
 
-/// A part as a piece of a file's name.
-fn harmless(part: &str) -> String {
+/// Converts the name of a part to a piece of a file name.
+fn sanitize(part: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-=".contains(c);
     part.replace("..", "-").chars().map(|c| if is_plain(c) { c } else { '_' }).take(100).collect()
 }
@@ -68,6 +69,6 @@ mod tests {
         ] {
             assert_eq!(of(given), base, "{given}");
         }
-        assert_eq!(harmless("a/b c"), "a_b_c");
+        assert_eq!(sanitize("a/b c"), "a_b_c");
     }
 }

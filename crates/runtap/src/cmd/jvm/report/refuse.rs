@@ -1,12 +1,12 @@
-//! Questions that have no answer.
+//! Rejection of options that have no effect.
 //!
-//! Owns: [`ineffective`], options that would have no effect, and [`unknown_thread`]. An option that is taken and ignored answers another question than the one that was asked.
+//! Owns: [`ineffective`] and [`unknown_thread`]. Silently ignoring an option would answer another question than the one asked.
 
-use super::load::{Loaded, Operand};
+use super::load::{LoadedRecording, Operand};
 use crate::cli::{AnyFormat, JvmKind, JvmReport};
 use crate::exit::{self, expected, usage};
 
-/// Refuses the first option that has no effect, with what it would take.
+/// Rejects the first option that has no effect, naming the reports it is for.
 pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
     let (files, coverage, kind) = (&options.files, &options.coverage, options.kind);
     let makes_files = !AnyFormat::files(&files.to, options.format, files.output.as_deref()).is_empty()
@@ -56,22 +56,22 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses a thread that nobody has.
-pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &Loaded) -> anyhow::Result<()> {
-    const MOST: usize = 20;
-    let mut there: Vec<u32> = loaded
+/// Rejects a thread that no agent has.
+pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &LoadedRecording) -> anyhow::Result<()> {
+    const MAX_LISTED_THREADS: usize = 20;
+    let mut thread_ids: Vec<u32> = loaded
         .agents
         .iter()
         .flat_map(|agent| agent.replayed.model.report().threads)
         .map(|it| it.id)
         .collect();
-    if there.contains(&thread) {
+    if thread_ids.contains(&thread) {
         return Ok(());
     }
-    there.sort_unstable();
-    there.dedup();
-    let names: Vec<String> = there.iter().take(MOST).map(ToString::to_string).collect();
-    let more = if there.len() > MOST { ", …" } else { "" };
+    thread_ids.sort_unstable();
+    thread_ids.dedup();
+    let names: Vec<String> = thread_ids.iter().take(MAX_LISTED_THREADS).map(ToString::to_string).collect();
+    let more = if thread_ids.len() > MAX_LISTED_THREADS { ", …" } else { "" };
     let hint = (!names.is_empty())
         .then(|| format!("it has {}{more}; 'report threads' has their names", names.join(", ")));
     Err(expected(exit::USAGE, format!("{} has no thread {thread}", operand.label()), hint))

@@ -1,4 +1,4 @@
-//! Which methods ran in one recording and not in another: `runtap.jvm.sets/1`, and its table.
+//! Set operations on the methods of recordings: `runtap.jvm.sets/1`, and its table.
 
 use std::io;
 
@@ -22,10 +22,10 @@ struct Document {
 
 #[derive(Debug, Serialize)]
 struct OperandRow {
-    /// `None` for the first.
+    /// `None` for the first operand.
     operation: Option<&'static str>,
     recording: String,
-    /// Methods that ran in it.
+    /// The number of methods that ran in the recording.
     methods_count: usize,
     #[serde(skip)]
     sign: &'static str,
@@ -35,7 +35,7 @@ struct OperandRow {
 struct MethodRow {
     signature: String,
     name: String,
-    /// In each operand; `None`: it did not run there.
+    /// The calls in each operand; `None` if the method did not run in it.
     calls: Vec<Option<u64>>,
     #[serde(skip)]
     total: u64,
@@ -59,7 +59,7 @@ pub(super) fn run(
     output: Output,
 ) -> anyhow::Result<u8> {
     let sets = &options.sets;
-    // Added before anything is taken away: the order in which they are written does not matter.
+    // Unions come before intersections and differences, whatever the order on the command line.
     let others = [
         (Operation::Or, "or", &sets.or),
         (Operation::And, "and", &sets.and),
@@ -90,7 +90,7 @@ pub(super) fn run(
     let mut rows = vec![row(None, first, &base)];
     let mut all = Vec::new();
     for (operation, operand) in &operands {
-        // Agents are chosen of the first: the others may have other names.
+        // `--agent` selects agents of the first operand only; agents of the others may have other names.
         let (called, told) = called(operand, &[])?;
         code = code.max(told);
         rows.push(row(*operation, operand, &called));
@@ -121,7 +121,7 @@ impl Print for Document {
         if self.methods.is_empty() {
             return Ok(());
         }
-        // Those of the first come first, by their calls.
+        // Methods of the first operand come first, sorted by their calls.
         let mut methods: Vec<&MethodRow> = self.methods.iter().collect();
         methods.sort_by_key(|method| {
             let first = method.calls.first().copied().flatten();

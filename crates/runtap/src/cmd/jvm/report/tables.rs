@@ -1,4 +1,4 @@
-//! Each kind of report as a table that is readable at 80 columns.
+//! Tables for each kind of report, readable at 80 columns.
 
 use std::io;
 
@@ -6,21 +6,21 @@ use runtap_bytefrog::{Detail, fitted};
 use runtap_text::units::{Count, Moment, Percent, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 
-use super::super::text::{instead, time, took};
+use super::super::text::{missing_calls_hint, time, took};
 use super::kinds::{Document, MethodName, MethodRow, NodeRow, Rows, at_least};
 use super::losses::Losses;
 use super::marked::PartRow;
 
-/// The least that is left for a name.
-const LEAST: usize = 20;
-/// How far a tree is indented at most: what is deeper has its depth in front.
-const DEEPEST: usize = 16;
+/// The minimum width of a name.
+const MIN_NAME_WIDTH: usize = 20;
+/// The maximum indentation of a tree; deeper rows show their depth as a number.
+const MAX_INDENT: usize = 16;
 
-/// A name that fits beside so many columns.
-fn name(name: &str, options: &TextOptions<'_>, besides: usize) -> String {
+/// Shortens a name to fit beside other columns of this width.
+fn name(name: &str, options: &TextOptions<'_>, other_columns: usize) -> String {
     let name = Clean(name).to_string();
     match options.width {
-        Some(width) => fitted(&name, width.saturating_sub(besides).max(LEAST)),
+        Some(width) => fitted(&name, width.saturating_sub(other_columns).max(MIN_NAME_WIDTH)),
         None => name,
     }
 }
@@ -42,7 +42,7 @@ impl Print for Document {
     }
 }
 
-/// The parts that were marked while it was recorded.
+/// Prints the parts that were marked during recording.
 fn print_parts(parts: &[PartRow], out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
     let bold = options.heading();
     writeln!(out, "\n{bold}Parts that were marked, by the collector's clock{bold:#}")?;
@@ -56,7 +56,7 @@ fn print_parts(parts: &[PartRow], out: &mut dyn io::Write, options: &TextOptions
     table.print(out, options)
 }
 
-/// Methods, with the share that each has of the time in all of them.
+/// Prints methods, each with its share of the total time.
 fn print_methods(
     rows: &[MethodRow],
     none: &str,
@@ -87,13 +87,13 @@ fn print_methods(
             name(&row.name, options, 52),
         ]
     });
-    filled(rows.len(), none, &table, out, options)
+    print_or_explain(rows.len(), none, &table, out, options)
 }
 
 impl Rows {
     fn print(&self, detail: Detail, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        // Where the agent has sent no calls, their absence says nothing of the program.
-        let none = |of_calls| instead(detail).unwrap_or(of_calls);
+        // If the agent sent no calls, an empty table says nothing about the program.
+        let none = |of_calls| missing_calls_hint(detail).unwrap_or(of_calls);
         let number = Column::number;
         match self {
             Self::Methods(rows) => print_methods(rows, none("no method was called"), out, options),
@@ -101,9 +101,9 @@ impl Rows {
                 let columns = [number("TOTAL"), number("SELF"), number("CALLS"), Column::text("METHOD")];
                 let mut table = Table::new("row", columns);
                 table.fill(rows.iter(), options, |row| {
-                    let depth = row.depth.min(DEEPEST);
+                    let depth = row.depth.min(MAX_INDENT);
                     let deeper =
-                        if row.depth > DEEPEST { format!("[{}] ", row.depth) } else { String::new() };
+                        if row.depth > MAX_INDENT { format!("[{}] ", row.depth) } else { String::new() };
                     [
                         took(at_least(row.total_ns, row.total_so_far_ns), row.cut + row.open > 0),
                         took(at_least(row.self_ns, row.self_so_far_ns), row.cut + row.open > 0),
@@ -116,7 +116,7 @@ impl Rows {
                         ),
                     ]
                 });
-                filled(rows.len(), none("no method was called"), &table, out, options)
+                print_or_explain(rows.len(), none("no method was called"), &table, out, options)
             }
             Self::Exceptions(rows) => {
                 let columns = [
@@ -130,15 +130,15 @@ impl Rows {
                     let simple = row.exception.0.rsplit('.').next().unwrap_or_default();
                     let shown = if options.width.is_some() { simple } else { &row.exception.0 };
                     let line = row.line.map_or_else(String::new, |line| format!(":{line}"));
-                    let besides = 20 + shown.chars().count() + line.len();
+                    let other_columns = 20 + shown.chars().count() + line.len();
                     [
                         Count(row.count).to_string(),
                         row.fate.to_owned(),
                         shown.to_owned(),
-                        format!("{}{line}", name(&row.name.text(), options, besides)),
+                        format!("{}{line}", name(&row.name.text(), options, other_columns)),
                     ]
                 });
-                filled(rows.len(), none("no exception was thrown"), &table, out, options)
+                print_or_explain(rows.len(), none("no exception was thrown"), &table, out, options)
             }
             Self::Segments(rows) => {
                 let columns = [
@@ -161,7 +161,7 @@ impl Rows {
                         format!("{}={}{truncated}", row.key, row.value),
                     ]
                 });
-                filled(rows.len(), "the program has set no markers", &table, out, options)
+                print_or_explain(rows.len(), "the program has set no markers", &table, out, options)
             }
             Self::Slow(rows) => {
                 let columns = [
@@ -176,7 +176,7 @@ impl Rows {
                     let mut callers = row.path.iter().rev();
                     let method = callers.next().map_or_else(String::new, MethodName::text);
                     let by: Vec<String> =
-                        callers.take(3).map(|caller| fitted(&caller.text(), LEAST)).collect();
+                        callers.take(3).map(|caller| fitted(&caller.text(), MIN_NAME_WIDTH)).collect();
                     let by = if by.is_empty() { String::new() } else { format!(" < {}", by.join(" < ")) };
                     [
                         time(row.took_ns),
@@ -186,7 +186,13 @@ impl Rows {
                         format!("{}{by}", name(&method, options, 43)),
                     ]
                 });
-                filled(rows.len(), none("no call took that long: --slow sets the time"), &table, out, options)
+                print_or_explain(
+                    rows.len(),
+                    none("no call took that long: --slow sets the time"),
+                    &table,
+                    out,
+                    options,
+                )
             }
             Self::Threads(rows) => {
                 let columns = [number("THREAD"), number("TOTAL"), number("CALLS"), Column::text("NAME")];
@@ -200,7 +206,7 @@ impl Rows {
                         format!("{}{ended}", row.name.as_deref().unwrap_or("-")),
                     ]
                 });
-                filled(rows.len(), none("no thread has called anything"), &table, out, options)
+                print_or_explain(rows.len(), none("no thread has called anything"), &table, out, options)
             }
             Self::Classes(rows) => {
                 let columns = [Column::text("WHAT"), number("TIMES"), Column::text("CLASS")];
@@ -208,15 +214,15 @@ impl Rows {
                 table.fill(rows.iter(), options, |row| {
                     [row.outcome.to_owned(), Count(row.count).to_string(), row.class.clone()]
                 });
-                filled(rows.len(), "no class was loaded", &table, out, options)
+                print_or_explain(rows.len(), "no class was loaded", &table, out, options)
             }
             Self::Losses(losses) => losses.print(out, options),
         }
     }
 }
 
-/// A table, or why there is none.
-fn filled<const N: usize>(
+/// Prints a table, or the reason why it is empty.
+fn print_or_explain<const N: usize>(
     rows: usize,
     none: &str,
     table: &Table<N>,
@@ -230,12 +236,12 @@ fn filled<const N: usize>(
     table.print(out, options)
 }
 
-/// What is not in the numbers of a row.
+/// Returns remarks about calls that the numbers of a row do not show.
 fn remarks(row: &NodeRow) -> String {
     let all = [(row.exception_exits, "ended by exceptions"), (row.cut, "cut"), (row.open, "open")];
-    let said: Vec<String> =
+    let parts: Vec<String> =
         all.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", Count(*n))).collect();
-    if said.is_empty() { String::new() } else { format!("  ({})", said.join(", ")) }
+    if parts.is_empty() { String::new() } else { format!("  ({})", parts.join(", ")) }
 }
 
 impl Print for Losses {
@@ -259,7 +265,7 @@ impl Print for Losses {
             (self.too_deep, "call", "deeper than stacks are kept"),
         ];
         let mut is_whole = true;
-        // No loss: somebody wanted it so.
+        // Not a loss: the user suspended recording.
         if self.suspensions > 0 {
             let events = Things(self.suspended, "event");
             writeln!(out, "{events} not recorded while recording was suspended")?;

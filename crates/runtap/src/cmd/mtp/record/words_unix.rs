@@ -1,9 +1,9 @@
-//! Words that are bytes.
+//! Arguments as bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
-/// A word with some text in the place of another one.
+/// Returns a word with all occurrences of `text` replaced.
 pub(super) fn replaced(word: &OsStr, text: &str, by: &str) -> OsString {
     let (mut rest, mut new) = (word.as_bytes(), Vec::new());
     while let [first, behind @ ..] = rest {

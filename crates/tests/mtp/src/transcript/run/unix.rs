@@ -1,4 +1,4 @@
-//! Words that are bytes, signals, and the end of an application.
+//! Arguments as bytes, signals, and exit codes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,70 +9,72 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-/// Sends signals to the application while it runs. Clones reach the same one.
+/// Sends signals to the application while it runs. Clones refer to the same application.
 #[derive(Debug, Clone, Default)]
-pub struct Signals(Arc<Mutex<Application>>);
+pub struct Signals(Arc<Mutex<ApplicationState>>);
 
-/// How far it is.
+/// The state of the application.
 #[derive(Debug)]
-enum Application {
-    /// It gets these when it runs.
-    ToCome(Vec<Signal>),
-    Runs(Pid),
-    Over,
+enum ApplicationState {
+    /// Not started yet; these signals are sent after the start.
+    NotStarted(Vec<Signal>),
+    Running(Pid),
+    Exited,
 }
 
-impl Default for Application {
+impl Default for ApplicationState {
     fn default() -> Self {
-        Self::ToCome(Vec::new())
+        Self::NotStarted(Vec::new())
     }
 }
 
 impl Signals {
-    /// Sends it this signal, at its start if it does not run yet; nothing once it has ended.
+    /// Sends a signal: after the start if the application does not run yet, never after its end.
     pub fn send(&self, signal: i32) {
         let Some(signal) = Signal::from_named_raw(signal) else { return };
         match &mut *self.lock() {
-            Application::ToCome(signals) => signals.push(signal),
-            // It may have ended, and is not reaped before this lock is free.
-            Application::Runs(pid) => drop(kill_process(*pid, signal)),
-            Application::Over => {}
+            ApplicationState::NotStarted(signals) => signals.push(signal),
+            // The process may have exited, but it is not reaped while this lock is held.
+            ApplicationState::Running(pid) => drop(kill_process(*pid, signal)),
+            ApplicationState::Exited => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Application> {
+    fn lock(&self) -> MutexGuard<'_, ApplicationState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits for its end.
+/// Waits for the application to exit.
 pub(super) fn wait(child: &mut Child, signals: &Signals) -> io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
-    if let Application::ToCome(early) = std::mem::replace(&mut *signals.lock(), Application::Runs(pid)) {
+    if let ApplicationState::NotStarted(early) =
+        std::mem::replace(&mut *signals.lock(), ApplicationState::Running(pid))
+    {
         for signal in early {
-            // As above.
+            // The process may have exited.
             let _ = kill_process(pid, signal);
         }
     }
     let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while matches!(waitid(WaitId::Pid(pid), how), Err(rustix::io::Errno::INTR)) {}
-    // No signal is sent to whoever has its number next.
+    // From here on, no signal can reach a new process with the same id.
     let mut application = signals.lock();
-    *application = Application::Over;
+    *application = ApplicationState::Exited;
     child.wait()
 }
 
-/// How it has ended, in a number: that of a signal is negative.
+/// Returns the exit code; for a signal, its negated number.
 pub(super) fn number(status: ExitStatus) -> Option<i64> {
     status.code().map(i64::from).or_else(|| status.signal().map(|signal| -i64::from(signal)))
 }
 
-/// A word without its beginning.
-pub(super) fn behind(word: &OsStr, length: usize) -> OsString {
+/// Returns a word without its first `length` bytes.
+pub(super) fn without_prefix(word: &OsStr, length: usize) -> OsString {
     OsStr::from_bytes(word.as_bytes().get(length..).unwrap_or_default()).to_owned()
 }
 
-/// The beginning of a word.
-pub(super) fn up_to(word: &OsStr, length: usize) -> OsString {
+/// Returns the first `length` bytes of a word.
+pub(super) fn prefix(word: &OsStr, length: usize) -> OsString {
     OsString::from_vec(word.as_bytes().get(..length).unwrap_or_default().to_vec())
 }

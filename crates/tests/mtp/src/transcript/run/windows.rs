@@ -1,34 +1,34 @@
-//! Words that are text, and the end of an application. What is typed at a console reaches it too: there is nothing to send.
+//! Arguments as text, and exit codes. Console input reaches the application as well, so no signals are sent.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::{Child, ExitStatus};
 
-/// Would send signals to the application: there are none.
+/// The counterpart of sending signals on Unix, which does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Signals(());
 
 impl Signals {
-    /// Nothing.
+    /// Does nothing.
     pub fn send(&self, _signal: i32) {}
 }
 
-/// Waits for its end.
+/// Waits for the application to exit.
 pub(super) fn wait(child: &mut Child, _signals: &Signals) -> io::Result<ExitStatus> {
     child.wait()
 }
 
-/// How it has ended, in a number.
+/// Returns the exit code.
 pub(super) fn number(status: ExitStatus) -> Option<i64> {
     status.code().map(i64::from)
 }
 
-/// A word without its beginning, which is ASCII.
-pub(super) fn behind(word: &OsStr, length: usize) -> OsString {
+/// Returns a word without its first `length` bytes, which are ASCII.
+pub(super) fn without_prefix(word: &OsStr, length: usize) -> OsString {
     word.to_string_lossy().get(length..).unwrap_or_default().into()
 }
 
-/// The beginning of a word, which is ASCII.
-pub(super) fn up_to(word: &OsStr, length: usize) -> OsString {
+/// Returns the first `length` bytes of a word, which are ASCII.
+pub(super) fn prefix(word: &OsStr, length: usize) -> OsString {
     word.to_string_lossy().get(..length).unwrap_or_default().into()
 }

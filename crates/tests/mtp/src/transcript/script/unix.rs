@@ -1,4 +1,4 @@
-//! Scripts of `/bin/sh`.
+//! Scripts for `/bin/sh`.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -11,7 +11,7 @@ use runtap_os::shell;
 
 use super::ScriptError;
 
-/// What each script begins with, by which it is known again.
+/// The beginning of every script, which identifies scripts of runtap.
 pub(super) const HEAD: &[u8] =
     b"#!/bin/sh\n# Written by runtap mtp --write-module: it may be replaced.\nexec";
 
@@ -28,7 +28,7 @@ pub(super) fn script(_path: &Path, words: &[OsString]) -> Result<Vec<u8>, Script
     Ok(text)
 }
 
-/// What it replaces may have had another mode.
+/// Makes the file executable for its owner only.
 pub(super) fn make_executable(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o700))
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_arrive_as_they_are() {
+    fn words_are_passed_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("it's a module");
         let odd = ["a b", "it's", "", "$(touch x)", "a\nb\u{1b}", "-n", "grün"].map(OsString::from);
@@ -57,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_script_of_ours_is_replaced() {
+    fn only_scripts_of_runtap_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (application, link) = (folder.path().join("application"), folder.path().join("link"));
         std::fs::write(&application, "#!/bin/sh\nexec something").unwrap();
         std::os::unix::fs::symlink(&application, &link).unwrap();
-        let there = [&application, &link, &folder.path().to_owned()];
-        for path in there {
+        let other_files = [&application, &link, &folder.path().to_owned()];
+        for path in other_files {
             assert!(matches!(write_module(path, &["x".into()]), Err(ScriptError::Taken)), "{path:?}");
         }
         assert_eq!(std::fs::read_to_string(&application).unwrap(), "#!/bin/sh\nexec something");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_would_start_is_not_written() {
+    fn scripts_that_no_server_would_start_are_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, word: &str| write_module(&folder.path().join(name), &[word.into()]);
         assert!(matches!(write("a.DLL", "x"), Err(ScriptError::Dll)));

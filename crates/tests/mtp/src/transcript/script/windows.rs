@@ -1,4 +1,4 @@
-//! Scripts of `cmd.exe`.
+//! Scripts for `cmd.exe`.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,15 +7,15 @@ use std::path::Path;
 
 use super::ScriptError;
 
-/// What each script begins with, by which it is known again.
+/// The beginning of every script, which identifies scripts of runtap.
 pub(super) const HEAD: &[u8] = b"@rem Written by runtap mtp --write-module: it may be replaced.\r\n@";
 
-/// Each word in quotation marks, in which only a per cent sign has a meaning.
+/// Returns the text of the script. Each word is quoted; within quotes only a per cent sign is special.
 pub(super) fn script(path: &Path, words: &[OsString]) -> Result<Vec<u8>, ScriptError> {
     if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("cmd")) {
         return Err(ScriptError::Name);
     }
-    // Else names beyond ASCII are taken for another alphabet's.
+    // Without this, non-ASCII names would be read in another encoding.
     let mut text = [HEAD, b"chcp 65001 >nul\r\n@"].concat();
     for word in words {
         let word =
@@ -29,7 +29,7 @@ pub(super) fn script(path: &Path, words: &[OsString]) -> Result<Vec<u8>, ScriptE
     Ok(text)
 }
 
-/// Its name does it.
+/// Does nothing: the file's extension makes it executable.
 #[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
 pub(super) fn make_executable(_file: &File) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Names of sockets.
+//! Names of sockets on Unix.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,7 +8,8 @@ pub(super) fn socket_path(name: &OsStr) -> PathBuf {
     socket_of(name, std::env::var_os("TMPDIR"))
 }
 
-/// .NET: a rooted name is a path, any other one stands for `CoreFxPipe_NAME` in the directory for temporary files.
+/// Converts a name as .NET does: a rooted name is a path, any other name stands for `CoreFxPipe_NAME` in the temporary
+/// directory.
 fn socket_of(name: &OsStr, temporary: Option<OsString>) -> PathBuf {
     if name.as_bytes().starts_with(b"/") {
         return PathBuf::from(name);
@@ -24,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_dotnet() {
+    fn names_are_converted_as_in_dotnet() {
         let of = |name: &str, temporary: Option<&str>| {
             socket_of(OsStr::new(name), temporary.map(OsString::from)).display().to_string()
         };

@@ -1,9 +1,9 @@
-//! Names of pipes.
+//! Names of pipes on Windows.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// A name stands for a pipe of this machine.
+/// Converts the name of a local pipe to its path.
 pub(super) fn socket_path(name: &OsStr) -> PathBuf {
     if name.as_encoded_bytes().starts_with(br"\\") {
         return PathBuf::from(name);
