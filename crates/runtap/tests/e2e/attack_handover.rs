@@ -1,5 +1,6 @@
-//! Another user who wants the name of a port of root's, at which root's programs dial in for as long as they live: when the
-//! tool ends, when its guard takes over, and when that ends. No runtime is needed: only the name counts.
+//! Another user tries to take the name of root's port, to which root's programs keep connecting until they exit: when
+//! the tool exits, when its guard takes over, and when the guard exits. No runtime is needed, since only the name
+//! matters.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -16,7 +17,7 @@ use crate::attacker::Squatter;
 use crate::common::{Left, command, folder, port_of_those_with, runtap, shell, trace_of};
 use crate::hostile_ports::{RESUME, dial, request};
 
-/// A folder like `/tmp`; nothing where there can't be another user.
+/// Creates a folder like `/tmp`; `None` if no other user is available.
 fn shared_folder() -> Option<TempDir> {
     if !rustix::process::geteuid().is_root() {
         Skip::because("only root can become somebody else").report();
@@ -27,13 +28,13 @@ fn shared_folder() -> Option<TempDir> {
     Some(folder)
 }
 
-/// Device, number, mode and owner of a socket's file.
+/// Returns device, inode, mode and owner of a socket's file.
 pub(crate) fn state(port: &Path) -> (u64, u64, u32, u32) {
     let meta = fs::symlink_metadata(port).unwrap();
     (meta.dev(), meta.ino(), meta.mode(), meta.uid())
 }
 
-/// The file stays as it is for some time.
+/// Checks that the file stays unchanged for some time.
 #[track_caller]
 pub(crate) fn stays(port: &Path, before: (u64, u64, u32, u32)) {
     for _ in 0..100 {
@@ -42,14 +43,15 @@ pub(crate) fn stays(port: &Path, before: (u64, u64, u32, u32)) {
     }
 }
 
-/// The process that stays in the background, by what is said of it.
+/// Parses the id of the background process from the messages.
 pub(crate) fn guard_in(stderr: &str) -> Pid {
     let guard =
         stderr.split_once("; process ").and_then(|(_, rest)| rest.split_once(" stays in the background"));
     Pid::from_raw(guard.unwrap_or_else(|| panic!("{stderr}")).0.parse().unwrap()).unwrap()
 }
 
-/// The same in a mount namespace where `/run` is everybody's, so that the port is in the temporary folder.
+/// Returns the command in a mount namespace in which every user can write to `/run`, so that the port is in the
+/// temporary folder.
 fn without_run(traced: &Command) -> Command {
     let mut wrapped = Command::new("unshare");
     wrapped.args(["--mount", "sh", "-c", "mount -t tmpfs -o mode=1777 none /run && exec \"$@\"", "sh"]);
@@ -58,7 +60,7 @@ fn without_run(traced: &Command) -> Command {
     wrapped
 }
 
-/// A command that has ended, and something of it that runs on until there is a file `end`, or no folder.
+/// Returns a command that exits while a child of it keeps running until the file `end` exists or the folder is gone.
 fn outlived(place: &Path) -> Command {
     let script = "(until [ -e \"$1/end\" -o ! -e \"$1\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
     let mut launched = shell(script, [place.as_os_str()]);
@@ -80,7 +82,7 @@ fn a_guard_takes_over_what_was_never_free() {
         fs::write(place.path().join("go"), "").unwrap();
         tracing.wait().says("stays in the background");
         stays(&port, before);
-        // It is served: whoever dials is told to go on.
+        // The port is served: a process that connects is told to resume.
         let asked = request(&mut dial(&port, 7));
         assert_eq!(asked.map(|(set, number, _)| (set, number)), Some(RESUME));
         fs::write(place.path().join("end"), "").unwrap();
@@ -90,7 +92,7 @@ fn a_guard_takes_over_what_was_never_free() {
     }
 }
 
-/// A guard that is killed leaves a socket that nobody else can replace.
+/// A killed guard leaves a socket that other users cannot replace.
 #[test]
 fn a_killed_guard_leaves_the_name_to_nobody() {
     let Some(place) = shared_folder() else { return };
@@ -107,7 +109,8 @@ fn a_killed_guard_leaves_the_name_to_nobody() {
     fs::write(place.path().join("end"), "").unwrap();
 }
 
-/// A port that root names in a shared folder: it is told of, its name stays root's, and the next tool has it without a gap.
+/// Root names a port in a shared folder: a warning is printed, root keeps the name, and the next tool takes it over
+/// without a gap.
 #[test]
 fn a_named_port_in_a_shared_folder_stays_roots() {
     let Some(place) = shared_folder() else { return };
@@ -139,7 +142,7 @@ fn a_named_port_in_a_shared_folder_stays_roots() {
     squatter.unwrap().was_kept_out();
 }
 
-/// Where only root writes nothing is said, and nothing stays.
+/// In a folder to which only root can write, no warning is printed and no file is left.
 #[test]
 fn a_named_port_in_a_folder_of_ones_own_goes() {
     let folder = folder();
@@ -151,7 +154,7 @@ fn a_named_port_in_a_folder_of_ones_own_goes() {
     assert!(!port.exists());
 }
 
-/// A folder of another user's, and a link of his on the way to one of root's.
+/// A folder of another user, and a link of that user in the path to root's folder.
 #[test]
 fn a_named_port_is_not_reached_by_links_of_others() {
     let Some(place) = shared_folder() else { return };

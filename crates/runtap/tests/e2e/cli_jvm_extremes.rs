@@ -1,4 +1,4 @@
-//! Agents at the ends of what their versions can say, and configurations that agents do not take, before the real collector.
+//! Agents that send extreme values of their versions, and configurations that agents reject, with the real collector.
 
 use std::fs;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::cli_jvm::{Collector, play};
 use crate::cli_jvm_wrong::{Collected, begin, breaks, collect_from, end, entry, exit, name, speaks};
 use crate::common::{folder, runtap};
 
-/// From hello to a data connection, as F1 has it.
+/// Steps from the hello to a data connection, in F1.
 pub(crate) fn begin_f1() -> Vec<Step> {
     let process = Process {
         pid: 7,
@@ -38,7 +38,7 @@ pub(crate) fn begin_f1() -> Vec<Step> {
     ]
 }
 
-/// A call of method 1, from this number on.
+/// Encodes a call of method 1, with sequence numbers from `sequence` on.
 fn call(thread: u32, sequence: u64) -> Vec<u8> {
     let rows = [(BatchKind::Entry, 0), (BatchKind::Exit, 5)]
         .map(|(kind, delta)| BatchEvent { kind, method: 1, delta }.to_bytes());
@@ -51,7 +51,7 @@ fn named() -> Vec<u8> {
     say(Dialect::F1, &Message::MapMethod { method: 1, signature })
 }
 
-/// Ids have 32 bits: behind the last one comes 0, and events around it can be out of order as anywhere else.
+/// Ids have 32 bits and wrap to 0; events around the wrap can arrive out of order.
 #[test]
 fn sequence_ids_wrap() {
     let data = [
@@ -71,13 +71,13 @@ fn sequence_ids_wrap() {
     assert_eq!(losses["open_calls"], 2);
 }
 
-/// Threads that F1 has and the older versions can't have.
+/// More threads than the older versions can number.
 #[test]
 fn more_threads_than_16_bits_can_number() {
     let threads = 70_000_u32;
     let calls: Vec<u8> = (0..threads)
         .flat_map(|thread| {
-            // Far apart: the largest id there is, too.
+            // Spread over the range, including the largest id.
             let id = u32::MAX - thread * 61_000;
             let end = Message::ThreadEnd { thread: id, time: 2000 };
             [call(id, 0), say(Dialect::F1, &end)].concat()
@@ -96,7 +96,7 @@ fn more_threads_than_16_bits_can_number() {
     );
 }
 
-/// What reports of threads take grows with the trace, and not with its threads times its calls.
+/// The cost of thread reports grows with the trace, not with threads times calls.
 #[test]
 fn reports_of_many_threads_come_at_once() {
     let folder = folder();
@@ -104,14 +104,14 @@ fn reports_of_many_threads_come_at_once() {
     let calls: Vec<u8> = (0..70_000).flat_map(|thread| call(thread, 0)).collect();
     fs::write(folder.path().join("agent0.ctl.a2h.bin"), [0, 0xf1]).unwrap();
     fs::write(folder.path().join("agent0.data0.a2h.bin"), [vec![0x1e, 0], named(), calls].concat()).unwrap();
-    // At minutes, as it took when each thread cost a look at all nodes, both are killed.
+    // When each thread required a pass over all nodes, both took minutes and would be killed.
     let threads = runtap(["jvm", "report", path, "threads", "--format", "json"]).expect_code(0).json();
     assert_eq!(threads["agents"][0]["threads"].as_array().unwrap().len(), 70_000);
     let folded = runtap(["jvm", "report", path, "--to", "folded", "--view", "calls", "-o", "-"]);
     assert_eq!(folded.expect_code(0).text().lines().count(), 70_000);
 }
 
-/// The original agents begin again with 0, and do not say so.
+/// The original agents wrap to 0 without reporting it.
 #[test]
 fn threads_of_version_1_that_may_share_a_number_are_told() {
     let mut sequence = 0;
@@ -132,7 +132,7 @@ fn threads_of_version_1_that_may_share_a_number_are_told() {
     assert!(breaks(&losses, "FROG030"), "{losses}");
 }
 
-/// Each thread of F1 has numbers of its own: one that lies costs the others nothing.
+/// In F1 each thread has its own sequence: wrong numbers of one thread do not affect the others.
 #[test]
 fn a_thread_of_f1_that_lies_about_its_numbers() {
     let drop = |thread, sequence, count| {
@@ -145,7 +145,7 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
         call(1, 0),
         call(1, 4),
         call(1, 4),
-        // The largest number there is.
+        // The largest sequence number.
         call(2, u64::MAX - 2),
         call(3, 0),
         drop(3, 2, 40),
@@ -161,7 +161,7 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
     assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
 }
 
-/// The largest numbers that messages can have, in every report that is made of them.
+/// The largest values of messages, in every report.
 #[test]
 fn numbers_at_their_ends() {
     let most = Count { method: 1, calls: u64::MAX, thrown: u64::MAX, nanoseconds: u64::MAX };
@@ -201,7 +201,7 @@ fn numbers_at_their_ends() {
     let recording = folder.path().join("recording");
     let path = recording.to_str().unwrap();
     for format in ["json", "text"] {
-        // The one before is in the way.
+        // Removes the previous recording.
         let _ = fs::remove_dir_all(path);
         let collector = Collector::start(&["--once", "--format", format, "--record", path]);
         play(
@@ -234,7 +234,7 @@ fn numbers_at_their_ends() {
     }
 }
 
-/// A pattern that Java does not take is the agent's to find: it says so and ends, which is no reason for others to.
+/// The agent itself detects a pattern that Java rejects: it reports that and exits; other agents continue.
 #[test]
 fn a_configuration_that_an_agent_does_not_take() {
     let text = JavaStr::from_bytes(b"Unclosed group near index 1");
@@ -249,7 +249,7 @@ fn a_configuration_that_an_agent_does_not_take() {
     }
 }
 
-/// Versions 2 to 4 have 16 bits for its length: an agent that waits for it would wait for ever.
+/// Versions 2 to 4 have 16 bits for the length, so an agent would wait forever for the remaining bytes.
 #[test]
 fn a_configuration_that_a_version_can_not_have() {
     let long = format!("^a/{}$", "b".repeat(65_530));
@@ -261,7 +261,7 @@ fn a_configuration_that_a_version_can_not_have() {
     assert!(refused.run(&[Step::Hello, Step::AwaitEnd]).is_ok());
     assert_eq!(refused.configurations, []);
     assert!(refused.errors[0].contains("configuration"), "{:?}", refused.errors);
-    // F1 can have it.
+    // F1 supports it.
     let steps = [begin_f1(), vec![Step::Data(0, [named(), call(1, 0)].concat())], end()].concat();
     let mut agent = FakeAgent::dial(collector.address, Dialect::F1).unwrap();
     agent.run(&steps).unwrap();
@@ -273,7 +273,8 @@ fn a_configuration_that_a_version_can_not_have() {
     assert_eq!((&agents[0]["entries"], &agents[1]["entries"]), (&0.into(), &1.into()));
 }
 
-/// Before start a configuration replaces the one before; later it would be the end of an original agent, so it is not sent.
+/// Before start, a configuration replaces the previous one; later it would terminate an original agent, so it is not
+/// sent.
 #[test]
 fn agents_are_configured_again_until_they_start() {
     let folder = folder();
@@ -293,7 +294,7 @@ fn agents_are_configured_again_until_they_start() {
     send(r#"configure {"include": ["^a b/", "^c/"]}"#).expect_code(0);
     send(r#"configure 1 {"exclude": ["^d/"]}"#).expect_code(0);
     for (agent, dialect) in agents.iter_mut().zip(["V1", "V4", "F1"]) {
-        // They are heard together, or one after the other.
+        // The configurations arrive together, or one after another.
         while agent.configurations.len() < if dialect == "V4" { 3 } else { 2 } {
             agent.run(&[Step::AwaitConfiguration]).unwrap();
         }
@@ -329,7 +330,7 @@ fn agents_are_configured_again_until_they_start() {
     assert_eq!(again.expect_code(0).json()["agents"], Value::Array(live));
 }
 
-/// An agent that says a configuration itself, which is not its part.
+/// An agent sends a configuration itself, which is a protocol violation.
 #[test]
 fn a_configuration_that_comes_from_an_agent() {
     let said = Configuration::default().to_message(Dialect::V1).unwrap();
@@ -339,7 +340,7 @@ fn a_configuration_that_comes_from_an_agent() {
     assert!(told.contains("FROG001"), "{told}");
 }
 
-/// Agents that send counts send no calls: lines and report tell what they have counted.
+/// Agents in counts mode send no calls: lines and report show their counts.
 #[test]
 fn counts_are_calls_too() {
     let collector = Collector::start(&["--mode", "counts", "--interval", "200ms", "--once"]);
@@ -364,7 +365,7 @@ fn counts_are_calls_too() {
     assert!(printed.contains("000 calls of 1 method"), "{printed}");
 }
 
-/// A program beyond the limit is not traced: the result says so, and is partial.
+/// A program beyond the limit is not traced: the result reports it, and is partial.
 #[test]
 fn agents_for_which_there_is_no_room_are_told_of() {
     let collector = Collector::start(&["--format", "json"]);

@@ -1,4 +1,4 @@
-//! The live view on a terminal: it shows what comes, takes keys, and gives the terminal back however it ends.
+//! The live view on a terminal: it shows new data, handles keys, and restores the terminal however it exits.
 
 use runtap_testkit::eventually;
 use rustix::process::Signal;
@@ -7,11 +7,11 @@ use rustix::termios::tcgetattr;
 use crate::cli_terminal::Terminal;
 use crate::common::command;
 
-/// To the other screen of the terminal, and back.
+/// Switches to the alternate screen, and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// The rows of the screen that these bytes have drawn: the view draws what has changed only.
+/// Returns the rows of the screen that result from these bytes: the view draws only changes.
 fn drawn(raw: &str) -> Vec<String> {
     let (rows, columns) = (50, 100);
     let mut screen = vec![vec![' '; columns]; rows];
@@ -39,7 +39,7 @@ fn drawn(raw: &str) -> Vec<String> {
     screen.into_iter().map(|row| row.into_iter().collect()).collect()
 }
 
-/// What follows an escape and a bracket, up to its letter.
+/// Returns a sequence after escape and bracket, up to its final letter.
 fn sequence(letters: impl Iterator<Item = char>) -> String {
     let mut sequence = String::new();
     for letter in letters.skip(1) {
@@ -51,7 +51,7 @@ fn sequence(letters: impl Iterator<Item = char>) -> String {
     sequence
 }
 
-/// Waits until a row of the screen has this text.
+/// Waits until a row of the screen contains this text.
 #[track_caller]
 pub(crate) fn see(terminal: &Terminal, text: &str) {
     eventually(text, || drawn(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
@@ -82,7 +82,7 @@ fn keys_show_and_command_and_the_report_is_left() {
     let raw = terminal.shared();
     let keyboard = terminal.keyboard();
     let (text, code) = terminal.wait();
-    // What was not recorded, was not meant to be.
+    // Nothing was lost: recording was not requested.
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(tcgetattr(&keyboard).map(|modes| format!("{modes:?}")).unwrap(), before);
     let raw = raw.lock().unwrap().clone();

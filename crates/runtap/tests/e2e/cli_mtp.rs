@@ -1,4 +1,4 @@
-//! `runtap mtp` on recordings that are made here: what people and programs get to see, and how it ends. No application runs.
+//! `runtap mtp` on synthetic recordings: the output for users and programs, and the exit codes. No application runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,7 +62,7 @@ fn results(execution_id: &str) -> Message {
     })
 }
 
-/// A recording: its lines, with times that count up.
+/// A recording: its lines, with ascending times.
 struct Lines(String, u32);
 
 impl Lines {
@@ -253,7 +253,7 @@ fn damaged_recordings_are_shown_as_far_as_they_go() {
         let document = runtap(["mtp", verb, file, "--format", "json"]).expect_code(5).json();
         assert_eq!((&document["partial"]["offset"], &document["frames"]), (&whole.into(), &8.into()));
     }
-    // Cut off in the last line.
+    // Truncated in the last line.
     fs::write(file, &Lines::whole().0.as_bytes()[..whole - 9]).unwrap();
     runtap(["mtp", "inspect", file]).expect_code(5).says("is partial: line 12 ends after");
     for (bytes, says) in [
@@ -319,7 +319,7 @@ fn the_exit_code_is_the_applications_and_its_output_stays_its_own() {
     assert_eq!(told.expect_code(3).says("out").json()["exit_code"], 3);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     for entry in fs::read_dir(folder.path()).unwrap() {
-        // What was said may be secret.
+        // The contents may be secret.
         assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
@@ -330,7 +330,8 @@ fn recordings_are_played_to_any_server() {
     let file = Lines::whole().write(folder.path());
     let pipe = folder.path().join("server");
     let server = UnixListener::bind(&pipe).unwrap();
-    // It accepts one connection, rejects the second, is rude to the third, and silent at the fourth.
+    // The server accepts one connection, rejects the second, violates the protocol on the third, and does not answer
+    // the fourth.
     let serving = thread::spawn(move || {
         let mut heard = Vec::new();
         for kind in 0..4 {
@@ -388,7 +389,7 @@ fn no_socket_and_no_process_is_left_when_it_is_interrupted() {
     command.env("TMPDIR", folder.path());
     let running = Running::start(command);
     eventually("the socket", || (fs::read_dir(folder.path()).unwrap().count() > 1).then_some(()));
-    // Whether the application runs by now or not.
+    // Whether the application has started or not.
     running.signal(runtap_testkit::Signal::TERM);
     running.wait().expect_code(143);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

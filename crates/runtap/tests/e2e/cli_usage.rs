@@ -1,4 +1,4 @@
-//! Mistakes, help and the verbs that need no target: exit codes and messages.
+//! Usage errors, help and the verbs without a target: exit codes and messages.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -27,7 +27,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
         let told = runtap([verb, "-p", "1", "--clrevents", "gc", "--duration", "99999999999h"]);
         told.expect_code(2).says("99999999999h").says("3650 days").says("--duration");
     }
-    // Told before anything is recorded, and before the process is looked for.
+    // Reported before anything is recorded, and before the process is looked up.
     for (content, format) in [(["--view", "alloc"], "perfetto"), (["--compat", "dotnet-trace"], "perfetto")] {
         let told = runtap(["trace", "-p", "1", content[0], content[1], "--to", format]);
         told.expect_code(2).says(format).says("use speedscope");
@@ -80,11 +80,11 @@ fn a_process_that_is_not_there_or_not_dotnet_is_told() {
         runtap([verb, &sleep.id().to_string()]).expect_code(3).says("hint:");
     }
     runtap(["info", "--diagnostic-port", "/nowhere/x"]).expect_code(3).says("/nowhere/x");
-    // A number beyond any pid is a name.
+    // A number larger than any process id is a name.
     runtap(["info", "99999999999"]).expect_code(3);
 }
 
-/// What programs read of `doctor`; nothing in it depends on the machine.
+/// The machine-readable output of `doctor`, with nothing that depends on the machine.
 #[test]
 fn the_doctor_of_a_process_that_is_not_there() {
     let told = runtap(["doctor", "4294967295", "--format", "json"]);
@@ -143,7 +143,7 @@ fn verbs_without_a_target() {
     assert!(packages.iter().any(|package| package["name"] == "tokio" && package["license"] == "MIT"));
     assert!(packages.iter().any(|package| package["name"] == "inferno" && package["license"] == "CDDL-1.0"));
     assert_eq!(packages[0]["version"], env!("CARGO_PKG_VERSION"));
-    // Every package has its texts, and every text its package.
+    // Every package has its licence texts, and every text belongs to a package.
     let mut used = std::collections::BTreeSet::new();
     for package in packages {
         let texts = package["texts"].as_array().unwrap();
@@ -174,7 +174,7 @@ fn verbs_without_a_target() {
     }
 }
 
-/// Output is not coloured for a pipe, unless that is asked for.
+/// Output to a pipe has colors only on request.
 #[test]
 fn colour_is_for_terminals() {
     let coloured = |extra: &[&str], variable: Option<(&str, &str)>| {
@@ -190,7 +190,8 @@ fn colour_is_for_terminals() {
     assert!(!coloured(&["--color", "never"], Some(("CLICOLOR_FORCE", "1"))));
 }
 
-/// A reader that goes away is no failure: `runtap … | head`.
+/// A reader that closes the pipe is not an error: `runtap …
+/// head`.
 #[test]
 fn a_broken_pipe_ends_quietly() {
     for arguments in [
@@ -217,7 +218,7 @@ fn ps_without_processes_is_still_a_document() {
     assert!(matches!(&document["processes"], Value::Array(_)));
 }
 
-/// The ways to name a process, which are part of the contract.
+/// The documented ways to select a process.
 #[test]
 fn every_verb_with_a_process_takes_it_in_every_way() {
     for verb in VERBS {

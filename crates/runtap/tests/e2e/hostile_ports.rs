@@ -1,6 +1,6 @@
-//! A hostile user at the ports of root's tools, which let everybody in because a command may run programs as another
-//! user. Only root can lay that out; the attacker is nobody, on threads of this process: the kernel takes the user of the
-//! thread that connects.
+//! A hostile user at the ports of root's tools, which accept every user because a command may run programs as another
+//! user. Requires root. The attacker is nobody, on threads of this process: the kernel uses the user of the connecting
+//! thread.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,13 +22,13 @@ use crate::real_doctor_rights::{NOBODY, Place};
 
 on_the_newest_runtime!(real_floods_leave_room_for_the_tree);
 
-/// The user of an attacker.
+/// Changes the user of this thread to the attacker's.
 fn become_nobody() {
     let nobody = Uid::from_raw(65534);
     rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
 }
 
-/// Does something as nobody.
+/// Runs a function as nobody.
 fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let act = || {
         become_nobody();
@@ -37,12 +37,12 @@ fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// Whether there can be an attacker. Where not, the test is skipped.
+/// Returns a place for an attacker; `None` skips the test.
 fn place() -> Option<Place> {
     Place::new().map_err(|skip| skip.report()).ok()
 }
 
-/// Connects and says that it is the runtime with this cookie.
+/// Connects and claims to be the runtime with this cookie.
 pub(crate) fn dial(port: &Path, cookie: u64) -> UnixStream {
     let mut stream = UnixStream::connect(port).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie.into()), process_id: 1 };
@@ -50,7 +50,7 @@ pub(crate) fn dial(port: &Path, cookie: u64) -> UnixStream {
     stream
 }
 
-/// Command set, command and payload of a request; nothing if it was hung up on.
+/// Reads command set, command and payload of a request; `None` if the connection was closed.
 pub(crate) fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     let mut header = [0; 20];
     stream.read_exact(&mut header).ok()?;
@@ -61,7 +61,7 @@ pub(crate) fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     Some((header[16], header[17], payload))
 }
 
-/// Answers it with OK.
+/// Answers with OK.
 fn answer(stream: &mut UnixStream, payload: &[u8]) {
     let length = u16::try_from(20 + payload.len()).unwrap();
     let mut reply = b"DOTNET_IPC_V1\0".to_vec();
@@ -71,14 +71,14 @@ fn answer(stream: &mut UnixStream, payload: &[u8]) {
 }
 
 const COLLECT: u8 = 2;
-/// Set and number.
+/// Command set and number.
 const SET_VARIABLE: (u8, u8) = (4, 3);
 pub(crate) const RESUME: (u8, u8) = (4, 1);
 
-/// What root has in its variable for ports, and tells those whom it records.
+/// Root's variable for ports, which is sent to recorded processes.
 const SECRET: &str = "/run/secret.port,nosuspend";
 
-/// `runtap trace` of a command that waits, by root.
+/// `runtap trace` by root, of a command that waits.
 struct Attacked {
     tracing: Running,
     port: PathBuf,
@@ -97,13 +97,13 @@ impl Attacked {
     }
 }
 
-/// Waits for something to read, for the time in which an attack would have succeeded.
+/// Returns whether nothing arrives during the time in which an attack would have succeeded.
 fn waits_in_vain(stream: &UnixStream) -> bool {
     let limit = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)).unwrap() == 0
 }
 
-/// Everything that is sent to a connection until it is closed is "go on", and nothing else.
+/// Checks that the only request on a connection until it is closed is ResumeRuntime.
 #[track_caller]
 fn is_only_told_to_go_on(mut stream: UnixStream) {
     while let Some((set, number, payload)) = request(&mut stream) {
@@ -111,7 +111,7 @@ fn is_only_told_to_go_on(mut stream: UnixStream) {
     }
 }
 
-/// Who says that it is a process that has dialled in already does not get what that one is asked and told.
+/// A process that claims to be an already connected one does not receive the requests for it.
 #[test]
 fn the_cookie_of_another_process_is_of_no_use() {
     let Some(place) = place() else { return };
@@ -120,7 +120,7 @@ fn the_cookie_of_another_process_is_of_no_use() {
     assert_eq!(request(&mut victim).unwrap().0, COLLECT);
     let mut thief = as_nobody(|| dial(&port, 7));
     let thief_again = as_nobody(|| dial(&port, 7));
-    // The older of two is asked, or hung up on.
+    // The older of two connections receives the request, or is closed.
     if let Some((set, number, _)) = request(&mut thief) {
         assert_eq!((set, number), RESUME);
         answer(&mut thief, &[]);
@@ -144,7 +144,7 @@ fn the_cookie_of_another_process_is_of_no_use() {
     is_only_told_to_go_on(thief_again);
 }
 
-/// However many come, and whatever they say: they are let go on, and the user is told once.
+/// Any number of connections with any messages: they are resumed, and the user is warned once.
 #[test]
 fn strangers_are_told_to_go_on_and_nothing_else() {
     let Some(place) = place() else { return };
@@ -165,7 +165,7 @@ fn strangers_are_told_to_go_on_and_nothing_else() {
     assert!(lines < 10, "{lines} lines: {finished}");
 }
 
-/// Neither one that does not answer, nor one that has the path in its environment.
+/// Neither a process that does not answer, nor one that has the path in its environment.
 #[test]
 fn strangers_do_not_keep_a_recording_from_its_end() {
     let Some(place) = place() else { return };
@@ -176,7 +176,7 @@ fn strangers_do_not_keep_a_recording_from_its_end() {
     holder.args(&NOBODY[1..]).args(["cat", "-"]).env("DOTNET_DiagnosticPorts", &port);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let process = format!("/proc/{}", holder.id());
-    // The kernel gives a program its name a moment before its environment.
+    // The kernel sets a program's name shortly before its environment.
     eventually("the program with the port in its environment", || {
         let named = fs::read_to_string(format!("{process}/comm")).is_ok_and(|name| name == "cat\n");
         let has_it = fs::read(format!("{process}/environ"))
@@ -193,7 +193,7 @@ fn strangers_do_not_keep_a_recording_from_its_end() {
     holder.wait().unwrap();
 }
 
-/// The mode of a private port may be changed by hand; who comes in by that is no target.
+/// The mode of a private port may be changed manually; a process that connects through it is not a target.
 #[test]
 fn a_verb_that_waits_takes_nobody_elses_program() {
     let Some(place) = place() else { return };
@@ -202,7 +202,7 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     let waiting = Running::start(command(["info", "--diagnostic-port", &listen]));
     eventually("the socket", || port.exists().then_some(()));
     fs::set_permissions(&port, fs::Permissions::from_mode(0o666)).unwrap();
-    // Hung up on, perhaps before it could say anything. The file is there a moment before anybody listens.
+    // Closed, perhaps before the Advertise message was sent. The file exists shortly before the listener.
     let mut stranger = as_nobody(|| eventually("the listener", || UnixStream::connect(&port).ok()));
     assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0);
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
@@ -213,7 +213,7 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     assert!(told.text().contains(&demo.id().to_string()), "{told}");
 }
 
-/// The other way round: a program of root does not say who it is to a tool of another user.
+/// The reverse: a program of root does not identify itself to a tool of another user.
 #[test]
 fn a_program_says_nothing_to_a_foreign_tool() {
     let Some(place) = place() else { return };
@@ -231,12 +231,12 @@ fn a_program_says_nothing_to_a_foreign_tool() {
     demo.wait().says("of user 65534").says(port.to_str().unwrap());
 }
 
-/// What each of the flooding threads does with a connection, by turns.
+/// The behavior of a flooding thread, by connection.
 fn flood(port: &Path, kind: u64, connections: &AtomicU64, over: &AtomicBool) {
     become_nobody();
     let mut held = VecDeque::new();
     while !over.load(Ordering::Relaxed) {
-        // Hung up on before it could say anything, or the port is gone.
+        // Closed before the Advertise message was sent, or the port is gone.
         let Ok(mut stream) = UnixStream::connect(port) else { continue };
         let n = connections.fetch_add(1, Ordering::Relaxed);
         let cookie = Uuid::from_u128(u128::from(if kind == 0 { 7 } else { n }));
@@ -255,7 +255,7 @@ fn flood(port: &Path, kind: u64, connections: &AtomicU64, over: &AtomicBool) {
     }
 }
 
-/// With 256 descriptors, while four threads of nobody take all that they can get.
+/// With 256 descriptors, while four threads of nobody use as many connections as possible.
 fn real_floods_leave_room_for_the_tree(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let gate = place.path().join("gate");

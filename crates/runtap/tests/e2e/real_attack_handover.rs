@@ -1,6 +1,6 @@
-//! Another user who wants root's real runtimes: they dial their port for as long as they live, and obey whoever listens
-//! there. So its name is never free: not between a tool and its guard, not when a tool was killed, not while `resume` takes
-//! its place, not afterwards.
+//! Another user tries to take over root's real runtimes, which keep connecting to their port until they exit and obey
+//! any listener there. So the port's name is never free: not between a tool and its guard, not after a tool was killed,
+//! not while `resume` replaces it, and not afterwards.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -29,7 +29,7 @@ on_the_newest_runtime!(
     a_folder_that_is_exchanged_leads_root_nowhere,
 );
 
-/// A folder like `/tmp`.
+/// Creates a folder like `/tmp`.
 fn shared_folder() -> Result<TempDir, Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can become somebody else"));
@@ -39,7 +39,7 @@ fn shared_folder() -> Result<TempDir, Skip> {
     Ok(folder)
 }
 
-/// Ends whatever has this text in its environment, also when the test fails.
+/// Kills all processes with this text in their environment, also if the test fails.
 struct EndOfAll<'a>(&'a Path);
 
 impl Drop for EndOfAll<'_> {
@@ -50,7 +50,8 @@ impl Drop for EndOfAll<'_> {
     }
 }
 
-/// It dials again and again while the tool ends, the guard takes over, the guard is killed, and `resume` finds nothing to do.
+/// The runtime keeps connecting while the tool exits, the guard takes over, the guard is killed, and `resume` finds
+/// nothing to do.
 fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let end = EndOfAll(place.path());
@@ -72,7 +73,7 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     stays(&port, before);
     let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     assert_eq!(spinning.len(), 1);
-    // It runs, and is asked by its own socket.
+    // It is running, and is queried by its own socket.
     runtap(["resume", &spinning[0].to_string()]).expect_code(0);
     stays(&port, before);
     squatter.was_kept_out();
@@ -81,7 +82,8 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// `kill -9`, then `resume`: it knows the folder for ours, and has a guard for the children, which removes it.
+/// `kill -9`, then `resume`: it recognizes the folder as runtap's, and starts a guard for the children, which removes
+/// the folder.
 fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let _end = EndOfAll(place.path());
@@ -113,7 +115,7 @@ fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A program that waits at its start for this port.
+/// Starts a program that is suspended until a tool listens on this port.
 fn waiting(runtime: &RealRuntime, temp: &Path, port: &Path, who: &[&str]) -> Result<Program, Skip> {
     let launch = idle(runtime)?.env("TMPDIR", temp).env("DOTNET_DiagnosticPorts", port);
     let program = launch.wrapped_by(who).spawn_unready();
@@ -122,7 +124,8 @@ fn waiting(runtime: &RealRuntime, temp: &Path, port: &Path, who: &[&str]) -> Res
     Ok(program)
 }
 
-/// Root's tool has listened in a shared folder, and was killed. `resume` replaces its socket in one step, and leaves its own.
+/// Root's tool has listened in a shared folder, and was killed. `resume` replaces its socket in one step, and leaves
+/// its own.
 fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let port = place.path().join("my.port");
@@ -138,7 +141,7 @@ fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip
     stays(&port, left);
     squatter.was_kept_out();
 
-    // That of another user's program is left to that user.
+    // The socket for another user's program is given to that user.
     can_run(&SETPRIV, runtime)?;
     let port = place.path().join("theirs.port");
     let program = waiting(runtime, place.path(), &port, &SETPRIV)?;
@@ -147,7 +150,7 @@ fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// Stale sockets of root in a folder that everybody may pass through, and links of nobody's that lead there.
+/// Stale sockets of root in a folder that every user can enter, and links of nobody that lead there.
 struct Trap {
     place: TempDir,
     sockets: [PathBuf; 2],
@@ -185,7 +188,7 @@ fn chown(path: &Path) {
     rustix::fs::chownat(rustix::fs::CWD, path, Some(nobody), None, flags).unwrap();
 }
 
-/// Whether the program is root's or nobody's: what the link leads to now is not what it leads to when a guard looks.
+/// Whether the program is root's or nobody's: the link's target can change before a guard checks it.
 fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
     can_run(&SETPRIV, runtime)?;
     let trap = Trap::new()?;
@@ -203,7 +206,7 @@ fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// The link is turned round and round with a folder of nobody's, while root resumes a program of its own.
+/// The link is repeatedly exchanged with a folder of nobody, while root resumes its own program.
 fn a_folder_that_is_exchanged_leads_root_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
     let trap = Trap::new()?;
     let before = trap.states();
@@ -211,13 +214,13 @@ fn a_folder_that_is_exchanged_leads_root_nowhere(runtime: &RealRuntime) -> Resul
         (trap.theirs.join("runtap-0000000000000000"), trap.theirs.join("runtap-1111111111111111"));
     fs::create_dir(&real).unwrap();
     chown(&real);
-    // It goes on waiting for the second port, which cannot be made.
+    // The program keeps waiting for the second port, which cannot be created.
     let ports = format!("{};{}", link.join("port").display(), trap.theirs.join("none/x").display());
     let program = waiting(runtime, trap.place.path(), ports.as_ref(), &["env"])?;
     let pid = program.id().to_string();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Also when this test fails: the scope waits for its threads.
+        // Also if this test fails: the scope waits for its threads.
         let _stop = StopOnDrop(&over);
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! `doctor`: each reason is produced by a real situation. Those that need other users or namespaces are in
-//! `real_doctor_rights`, programs that wait at their start in `real_doctor_waits`, dumps in `real_doctor_dumps`.
+//! `doctor`: each finding is produced by a real situation. Those with other users or namespaces are in
+//! `real_doctor_rights`, suspended programs in `real_doctor_waits`, dumps in `real_doctor_dumps`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,13 +25,13 @@ on_each_runtime!(
 );
 on_the_newest_runtime!(all_processes_and_the_machine, a_name_is_enough);
 
-/// What the doctor says of a process.
+/// Returns the doctor's document about a process.
 #[track_caller]
 pub(crate) fn doctor(pid: u32, code: i32) -> Value {
     judged(command(["doctor"]), pid, code)
 }
 
-/// The same by a given `runtap doctor`.
+/// Like [`doctor`], with a given `runtap doctor`.
 #[track_caller]
 pub(crate) fn judged(mut command: Command, pid: u32, code: i32) -> Value {
     command.args([&pid.to_string(), "--format", "json"]);
@@ -50,14 +50,14 @@ pub(crate) fn judged(mut command: Command, pid: u32, code: i32) -> Value {
     document
 }
 
-/// The finding with this code.
+/// Returns the finding with this code.
 #[track_caller]
 pub(crate) fn finding(document: &Value, code: &str) -> Value {
     let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
     found.unwrap_or_else(|| panic!("no {code} in {document:#}")).clone()
 }
 
-/// The codes of findings that are not for information only.
+/// Returns the codes of findings that are not just informational.
 #[track_caller]
 pub(crate) fn codes(document: &Value) -> Vec<&str> {
     let findings = document["findings"].as_array().unwrap().iter();

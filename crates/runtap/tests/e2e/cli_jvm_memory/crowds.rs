@@ -1,5 +1,5 @@
-//! Small recordings of many agents, or with many marks: what is made of them takes memory in proportion to the recording, and
-//! neither a fixed share for each agent nor a copy of the marks.
+//! Small recordings of many agents, or with many marks: the memory of reports is proportional to the recording, with
+//! neither a fixed amount for each agent nor a copy of the marks.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use runtap_testkit::fake_agent::say;
 use crate::cli_bounds::within;
 use crate::common::{folder, runtap};
 
-/// Megabytes of address space: the program's own, its threads' stacks, and what the traces take.
+/// Megabytes of address space: the program itself, its threads' stacks, and the traces.
 const MOST: u64 = 320;
 
 fn write(folder: &Path, agent: usize, hello: u8, data: &[u8]) {
@@ -19,8 +19,8 @@ fn write(folder: &Path, agent: usize, hello: u8, data: &[u8]) {
     fs::write(folder.join(format!("agent{agent}.data0.a2h.bin")), [&[0x1e, 0], data].concat()).unwrap();
 }
 
-/// Each of the agents has an event that waits for others, and the largest id of a method: for either of them megabytes could
-/// be set aside.
+/// Each agent has an event that waits for others, and the largest method id: naive code would allocate megabytes for
+/// either.
 #[test]
 fn many_agents_that_have_said_little_take_little_memory() {
     let folder = folder();
@@ -49,7 +49,7 @@ fn agents_share_the_marks_of_a_recording() {
     for agent in 0..100 {
         write(folder.path(), agent, 0xf1, &[]);
     }
-    // As many names as marks: each of them is looked up once. More than are kept for so many agents.
+    // As many names as marks, each looked up once: more than are kept for this number of agents.
     let mark = |at: u32| [format!("{at}.0\tbegin\tname-{at}\n"), format!("{at}.5\tend\tname-{at}\n")];
     let marks = (0..40_000).flat_map(mark).collect::<Vec<_>>().concat();
     fs::write(folder.path().join("marks.tsv"), marks).unwrap();
