@@ -1,5 +1,5 @@
-//! A target is never killed by us: every request that the verbs can produce, with the most extreme values that they
-//! take, to a program that runs and to one that waits at its start. Whether a verb succeeds is not judged here.
+//! runtap never crashes a target: every request that the verbs can produce, with the most extreme values, for a running
+//! program and a suspended one. The success of a verb is not checked here.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ on_each_runtime!(a_running_program_survives_everything, a_waiting_program_surviv
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
-/// Options that choose the process, or how results look.
+/// Options that select the process, or format results.
 const ASIDE: [&str; 11] = [
     "--help",
     "--quiet",
@@ -29,10 +29,10 @@ const ASIDE: [&str; 11] = [
     "--user",
     "--format",
 ];
-/// Options for a command that is started, which these programs are not.
+/// Options for a launched command, which these programs are not.
 const FOR_COMMANDS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
 
-/// A target, and what was tried on it: verbs with their options.
+/// A target, and the verbs with options that were tried on it.
 struct Trial {
     target: Target,
     tried: RefCell<BTreeSet<(String, String)>>,
@@ -43,7 +43,7 @@ impl Trial {
         Self { target, tried: RefCell::default() }
     }
 
-    /// Runs a verb, which may refuse, and looks whether the target lives.
+    /// Runs a verb, which may fail, and checks that the target is still running.
     #[track_caller]
     fn survives(&self, verb: &[&str], rest: &[String]) {
         let p = self.target.p();
@@ -63,7 +63,7 @@ impl Trial {
         assert!(state.is_some_and(|state| !"ZX".contains(state)), "the target died of {finished}");
     }
 
-    /// Every option that the help knows was tried: a new one has to be added here.
+    /// Checks that every option in the help was tried: new options have to be added here.
     #[track_caller]
     fn nothing_was_left_out(&self) {
         let tried = self.tried.borrow();
@@ -73,7 +73,7 @@ impl Trial {
             let help = runtap(verb.iter().copied().chain(["--help"]));
             let mut options = 0;
             for line in help.expect_code(0).text().lines().map(str::trim_start) {
-                // Set off from the text below it, at the start of its line: `-o, --output <FILE>`.
+                // An option is at the start of its line, separated from the text: `-o, --output <FILE>`.
                 let line = match line.split_once(", ") {
                     Some((short, long)) if short.len() == 2 => long,
                     _ => line,
@@ -82,7 +82,7 @@ impl Trial {
                     continue;
                 }
                 let option = line.split([' ', '[', '.']).next().unwrap_or_default();
-                // The text below an option may begin with one too.
+                // The text of an option may begin with an option too.
                 if !option.bytes().all(|b| b == b'-' || b.is_ascii_lowercase()) {
                     continue;
                 }
@@ -100,7 +100,7 @@ fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Everything but sessions.
+/// Tries all verbs except sessions.
 fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll").display().to_string();
@@ -177,7 +177,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Sessions of every kind, with more words for each.
+/// Tries sessions of every kind, with additional options for each.
 fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
     let file = place.join("x.nettrace").display().to_string();
     let many = |n: usize| (0..n).map(|n| format!("P{n}:1:1")).collect::<Vec<_>>().join(",");
@@ -237,7 +237,7 @@ fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
     }
 }
 
-/// What lets a program go on that waits.
+/// Tries the verbs that resume a suspended program.
 fn go_on(target: &Trial) {
     for session in [
         vec!["--clrevents", "gc", "--clreventlevel", "5", "--buffersize", "1"],
@@ -280,13 +280,14 @@ fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// createdump tells its progress on the target's standard output, at length with --diag, and waits if nobody reads.
+/// Redirects the target's standard output, to which createdump prints its progress, to a file: with --diag, a full pipe
+/// would block it.
 fn into_a_file(launch: Launch, place: &Path) -> Launch {
     let script = format!("exec \"$@\" > '{}'", place.join("said").display());
     launch.wrapped_by(&["sh", "-c", &script, "sh"])
 }
 
-/// Whether the program has printed such a line.
+/// Returns whether the program has printed such a line.
 fn says(place: &Path, line: &str) -> bool {
     std::fs::read(place.join("said"))
         .is_ok_and(|said| said.split(|b| *b == b'\n').any(|it| it == line.as_bytes()))

@@ -1,4 +1,4 @@
-//! The agent in a JVM that has numbers and files of its own, as in a container.
+//! The agent in a JVM with its own process ids and files, as in a container.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
 use crate::real_jvm::{Traces, agents, calls, classes, said};
 
-/// Its network is ours: the agent dials us.
+/// The network is shared: the agent connects to the collector on the host.
 const WRAPPER: [&str; 6] = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Names of methods in recordings that are broken off: the runtime did not live to tell them at the end.
+//! Names of methods in interrupted recordings: the runtime was killed before it could send them.
 
 use runtap_testkit::{RealRuntime, Skip};
 use serde_json::Value;
@@ -7,8 +7,8 @@ use crate::common::{Recording, Target, runtap};
 
 on_each_runtime!(names_can_come_while_it_runs, what_has_no_names_says_how_to_get_them);
 
-/// A recording of `spin`, from before its work to its sudden end: the summary, and what `report cpu` says, as text and
-/// as a document.
+/// Records `spin` from before its work until it is killed; returns the summary, and the output of `report cpu` as text
+/// and as a document.
 fn killed(runtime: &RealRuntime, more: &[&str]) -> Result<(Value, String, Value), Skip> {
     let mut target = Target::start(runtime.program("spin", &["600", "20000", "--stdin"])?);
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), more);

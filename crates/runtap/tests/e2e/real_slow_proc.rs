@@ -1,6 +1,5 @@
-//! Processes that take as long to look at as they like: `/proc/PID/environ` of one is a pipe here, into which nobody
-//! writes. Whoever waits at a port of ours is served meanwhile, and signals and `--duration` are heard. Only root can lay
-//! that out.
+//! Processes whose inspection takes arbitrarily long: `/proc/PID/environ` of one is a pipe without a writer. Meanwhile,
+//! programs at runtap's ports are served, and signals and `--duration` are handled. Requires root.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -27,8 +26,8 @@ on_the_newest_runtime!(
     verbs_that_look_hear_signals,
 );
 
-/// A process with a folder of ours in the place of its own in `/proc`, for those who are started by [`Self::shown_to`]: a
-/// runtime that waits at its start, with a socket in `temp`.
+/// A process whose folder in `/proc` is replaced for commands started by [`Self::shown_to`]: a runtime that is
+/// suspended at startup, with a socket in `temp`.
 struct Slow {
     child: Child,
     folder: TempDir,
@@ -57,7 +56,7 @@ impl Slow {
         Ok(Self { child, folder, _socket: socket })
     }
 
-    /// The same command, for which the process is as we have laid it out.
+    /// Returns the command in a namespace with the replaced folder.
     fn shown_to(&self, command: &Command) -> Command {
         let mut apart = Command::new("unshare");
         let script = "mount --bind \"$1\" \"/proc/$2\"; shift 2; exec \"$@\"";
@@ -73,7 +72,7 @@ impl Slow {
         apart
     }
 
-    /// From now on it is as quick as others, also for whoever waits.
+    /// From now on the process can be inspected quickly, also by waiting readers.
     fn hurry(&self, stuck: File) {
         let pipe = self.folder.path().join("environ");
         fs::remove_file(&pipe).unwrap();
@@ -81,7 +80,7 @@ impl Slow {
         drop(stuck);
     }
 
-    /// Waits until somebody looks, who then waits for us: until what comes out of this is dropped.
+    /// Waits until a reader opens the pipe, which then blocks until the returned file is dropped.
     fn looked_at(&self) -> File {
         let pipe = self.folder.path().join("environ");
         let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -93,13 +92,13 @@ impl Slow {
 
 impl Drop for Slow {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A program that waits for a port whose tool is gone.
+/// Starts a program that waits for a port whose tool is gone.
 fn waiting(runtime: &RealRuntime, folder: &Path) -> Result<Program, Skip> {
     let launch = idle(runtime)?.env("TMPDIR", folder).env("DOTNET_DiagnosticPorts", folder.join("port"));
     let program = launch.spawn_unready();
@@ -118,7 +117,7 @@ fn resume_ends_with_its_time(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = Slow::new(folder.path())?;
     let program = waiting(runtime, folder.path())?;
-    // It finds nobody to write into the pipe.
+    // The pipe has no writer.
     let resumed = run(slow.shown_to(&resume(&program, folder.path(), "1s")));
     resumed.expect_code(0).says(&format!("process {} goes on", program.id()));
     resumed.says("who else waits there is not known").says("longer than 1.0 s (--duration)");
@@ -132,7 +131,7 @@ fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut program = waiting(runtime, folder.path())?;
     let resumed = Running::start(slow.shown_to(&resume(&program, folder.path(), "600")));
     let _stuck = slow.looked_at();
-    // Who has dialled in does not wait for the look either.
+    // A program that has connected does not wait for the inspection either.
     program.wait_for("ready");
     resumed.signal(Signal::INT);
     resumed.wait().expect_code(130).says("interrupted");
@@ -140,7 +139,7 @@ fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The command has ended, and what it has left in the background starts a runtime while the keeper looks who is left.
+/// The command has exited, and its background process starts a runtime while the keeper looks for remaining processes.
 fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = Slow::new(folder.path())?;
@@ -167,7 +166,7 @@ fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(),
     Ok(())
 }
 
-/// Who is left behind for the port, and gets it as its stdin.
+/// The guard that stays for the port, which it gets as its stdin.
 fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = Slow::new(folder.path())?;
@@ -188,7 +187,7 @@ fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The slow one is found below the process that is recorded.
+/// The slow process is a child of the recorded one.
 fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = Slow::new(folder.path())?;

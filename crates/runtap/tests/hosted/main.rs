@@ -1,7 +1,8 @@
-//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and of its harness, and
-//! commands that `runtap mtp host` wraps. This program is the applications too, and its tests are run by that harness.
+//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and of its harness,
+//! and commands that `runtap mtp host` wraps. This program also acts as the applications, and its tests are run by that
+//! harness.
 
-// Programs of their own elsewhere, modules here.
+// Separate programs elsewhere, modules here.
 #[expect(unreachable_pub, reason = "it is a program of its own")]
 #[path = "../../../tests/mtp-host/examples/application.rs"]
 mod application;

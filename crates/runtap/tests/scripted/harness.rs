@@ -1,4 +1,4 @@
-//! A harness that is understood by `cargo test` and nextest: lists tests, runs those that are named, several at a time.
+//! A harness that is compatible with `cargo test` and nextest: lists tests, runs selected ones, several at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-/// So many at a time: they mostly wait.
+/// Number of parallel tests, which mostly wait.
 const AT_A_TIME: usize = 4;
 
 /// One test.
@@ -21,7 +21,7 @@ impl Test {
     }
 }
 
-/// The options of libtest that matter here.
+/// The supported options of libtest.
 #[derive(Default)]
 struct Options {
     list: bool,
@@ -60,7 +60,7 @@ pub(crate) fn run(mut tests: Vec<Test>) -> ExitCode {
     let options = Options::read();
     tests.retain(|test| options.wants(&test.name));
     if options.ignored {
-        // None is.
+        // No test is ignored.
         tests.clear();
     }
     if options.list {

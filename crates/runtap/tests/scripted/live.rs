@@ -1,4 +1,4 @@
-//! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
+//! Output while tests run, copies of the files that they leave, and options of `dotnet test`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -39,7 +39,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// All that came on a stream.
+/// Returns all text of a stream.
 fn said(lines: &[Value], stream: &str) -> String {
     let of = lines.iter().filter(|line| line["type"] == "output" && line["stream"] == stream);
     of.map(|line| line["text"].as_str().unwrap()).collect()
@@ -57,7 +57,7 @@ fn printed() {
 
 fn characters() {
     let folder = Folder::new();
-    // It is none; what it prints is shown all the same.
+    // It is not a test application; its output is shown anyway.
     let program = folder
         .script("prints", "for c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done");
     let told = folder.run(&[&program], &["--format", "json"]);
@@ -138,7 +138,7 @@ fn stays() {
     folder.run(&[&ends], &["--exit-timeout", "none"]).expect_code(0);
 }
 
-/// Each piece becomes a line of JSON: a program prints faster than that.
+/// Each piece becomes a line of JSON, which is slower than the program's output.
 const SLOWLY: [&str; 2] = ["--format", "json"];
 
 fn overdue_in_a_flood() {
@@ -185,7 +185,7 @@ fn stuck() {
         eventually("a test is shown", || folder.text(&shown).contains("passed t1").then_some(()));
         running.signal(Signal::INT);
         eventually("the application has ended", || {
-            // Before the first was heard, two would be one.
+            // Two signals before the first is handled would be merged.
             thread::sleep(Duration::from_millis(200));
             let ended = !is_running(&application);
             if times > 1 && !ended {
@@ -199,7 +199,7 @@ fn stuck() {
     }
 }
 
-/// Whether there is a process that was started by this path.
+/// Returns whether a process exists that was started by this path.
 fn is_running(program: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap();
     let mut lines = processes.filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
