@@ -29,7 +29,7 @@ fn laws(frame: &Frame<'_>) {
     assert!(rendering.lines().len() >= rendering.fields.len());
     // A handshake must not have a duplicate key, but can be rendered nevertheless.
     assert!(read.is_ok() == rendering.error.is_none() || frame.id == MessageId::HANDSHAKE);
-    assert!(rendering.error.is_some() || rendering.trail.is_empty());
+    assert!(rendering.error.is_some() || rendering.error_path.is_empty());
     is_old_layout(frame);
     if let Ok(message) = read {
         let bytes = message.to_frame().expect("no longer than it was");
