@@ -141,7 +141,7 @@ fn process(document: &Value, pid: u32) -> &Value {
 
 /// Sixty processes do not answer, and the peer of each has to be found among 450,000 descriptors.
 #[test]
-fn doctor_looks_once_who_holds_them_up() {
+fn doctor_searches_once_for_blocking_clients() {
     let part = "if n < 60: return listen()\nfor _ in range(15000): os.dup(0)";
     let crowd = require!(Crowd::of(90, part));
     let own = Silent::among(&crowd);

@@ -69,7 +69,7 @@ fn outlived(place: &Path) -> Command {
 }
 
 #[test]
-fn a_guard_takes_over_what_was_never_free() {
+fn a_guard_takes_over_the_port_without_a_gap() {
     for in_temporary_folder in [false, true] {
         let Some(place) = shared_folder() else { return };
         let traced = outlived(place.path());
@@ -94,7 +94,7 @@ fn a_guard_takes_over_what_was_never_free() {
 
 /// A killed guard leaves a socket that other users cannot replace.
 #[test]
-fn a_killed_guard_leaves_the_name_to_nobody() {
+fn a_killed_guard_leaves_a_name_that_others_cannot_take() {
     let Some(place) = shared_folder() else { return };
     let tracing = Running::start(without_run(&outlived(place.path())));
     let port = port_of_those_with(place.path());
@@ -112,7 +112,7 @@ fn a_killed_guard_leaves_the_name_to_nobody() {
 /// Root names a port in a shared folder: a warning is printed, root keeps the name, and the next tool takes it over
 /// without a gap.
 #[test]
-fn a_named_port_in_a_shared_folder_stays_roots() {
+fn a_named_port_in_a_shared_folder_remains_roots() {
     let Some(place) = shared_folder() else { return };
     let port = place.path().join("my.port");
     let listen = format!("{},listen", port.display());
@@ -144,7 +144,7 @@ fn a_named_port_in_a_shared_folder_stays_roots() {
 
 /// In a folder to which only root can write, no warning is printed and no file is left.
 #[test]
-fn a_named_port_in_a_folder_of_ones_own_goes() {
+fn a_named_port_in_a_private_folder_is_removed() {
     let folder = folder();
     let port = folder.path().join("my.port");
     let told =
@@ -156,7 +156,7 @@ fn a_named_port_in_a_folder_of_ones_own_goes() {
 
 /// A folder of another user, and a link of that user in the path to root's folder.
 #[test]
-fn a_named_port_is_not_reached_by_links_of_others() {
+fn a_named_port_is_not_reached_by_links_of_other_users() {
     let Some(place) = shared_folder() else { return };
     let private = place.path().join("private");
     fs::create_dir(&private).unwrap();

@@ -103,7 +103,7 @@ fn sleeper() -> Running {
 }
 
 #[test]
-fn a_routers_socket_of_a_stranger_is_not_asked() {
+fn a_router_socket_of_another_user_is_not_queried() {
     require!(root());
     Scene::each(|scene| {
         let pid = scene.pid().to_string();
@@ -131,7 +131,7 @@ fn a_routers_socket_of_a_stranger_is_not_asked() {
 
 /// Also if the process has no socket, and the name matches completely.
 #[test]
-fn a_stranger_with_the_name_of_a_process_is_not_asked() {
+fn a_stranger_with_the_name_of_a_process_is_not_queried() {
     require!(root());
     Scene::each(|scene| {
         let sleeper = sleeper();
@@ -161,7 +161,7 @@ fn a_stranger_with_the_name_of_a_process_is_not_asked() {
 }
 
 #[test]
-fn a_socket_elsewhere_is_found_behind_a_stranger_of_its_name() {
+fn a_socket_elsewhere_is_found_despite_a_strangers_socket_of_its_name() {
     require!(root());
     Scene::each(|scene| {
         // The victim's temporary folder differs from that of the test; the stranger has a socket of the same name in
@@ -178,7 +178,7 @@ fn a_socket_elsewhere_is_found_behind_a_stranger_of_its_name() {
 }
 
 #[test]
-fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
+fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
     require!(root());
     Scene::each(|scene| {
         let socket = socket_in(scene.folder.path(), scene.pid());
@@ -214,7 +214,7 @@ fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
 /// A user who starts a program with another user's rights, as `sudo` does, may have started to listen before and passed
 /// the socket on: the process belongs to root now, its socket does not.
 #[test]
-fn a_socket_from_before_a_process_had_its_rights_is_not_asked() {
+fn a_socket_older_than_a_processs_rights_is_not_queried() {
     require!(root());
     Scene::each(|scene| {
         // This process is root's, and one of its threads listens as nobody.
@@ -274,7 +274,7 @@ fn no_number_of_decoys_hides_a_process() {
 
 /// Names in `/tmp` are cheap to create, so they must be cheap to handle.
 #[test]
-fn thousands_of_names_hold_nobody_up() {
+fn thousands_of_names_cause_no_delay() {
     require!(root());
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();

@@ -67,7 +67,7 @@ fn deep_stacks_that_come_and_go_make_no_huge_files() {
 }
 
 #[test]
-fn a_file_that_would_be_too_large_ends_early_and_says_so() {
+fn a_file_that_would_be_too_large_is_truncated_and_reported() {
     let folder = folder();
     let file = folder.path().join("deep.nettrace");
     two_deep_stacks(1000, 400, &file);
@@ -388,7 +388,7 @@ fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
 /// The owner of the folder may have replaced a transcript by a pipe that has no writer.
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_place_of_a_transcript_can_be_left() {
+fn a_pipe_in_place_of_a_transcript_does_not_block() {
     let folder = folder();
     let pipe = folder.path().join("x.jsonl");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

@@ -76,7 +76,7 @@ fn hostile_names_do_not_break_out_of_what_shells_are_given() {
 
 /// A name selects a process of the current user, and a number the process with that id.
 #[test]
-fn names_are_offered_that_would_be_taken() {
+fn completion_offers_the_names_that_verbs_accept() {
     let place = require!(Place::new());
     let folder = folder();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();

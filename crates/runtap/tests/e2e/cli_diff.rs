@@ -86,7 +86,7 @@ fn a_longer_recording_is_compared_by_shares() {
 }
 
 #[test]
-fn the_extension_of_the_output_says_the_format() {
+fn the_extension_of_the_output_selects_the_format() {
     let folder = folder();
     let before = recording(folder.path(), "before.nettrace", [0, 6, 3, 1]);
     let after = recording(folder.path(), "after.nettrace", [0, 5, 3, 2]);
@@ -104,7 +104,7 @@ fn the_extension_of_the_output_says_the_format() {
 
 /// .NET 8 marks two thirds of a thread's computing time as waiting when the machine is busy.
 #[test]
-fn a_view_that_may_lack_much_says_so() {
+fn an_incomplete_view_is_reported() {
     let folder = folder();
     let sound = recording_of(folder.path(), "sound.nettrace", [0, 60, 0, 0], [0, 2, 900, 0]);
     let doubtful = recording_of(folder.path(), "doubtful.nettrace", [0, 35, 0, 0], [0, 65, 900, 0]);
@@ -125,7 +125,7 @@ fn a_view_that_may_lack_much_says_so() {
 }
 
 #[test]
-fn the_document_tells_samples_and_margins() {
+fn the_document_has_samples_and_margins() {
     let folder = folder();
     let before = recording(folder.path(), "before.nettrace", [10, 60, 25, 15]);
     let after = recording(folder.path(), "after.nettrace", [0, 44, 26, 30]);

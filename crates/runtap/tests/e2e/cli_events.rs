@@ -105,7 +105,7 @@ fn every_event_is_a_line(nth: usize, of: usize) {
 }
 
 #[test]
-fn a_line_says_what_the_stream_says() {
+fn a_line_has_the_contents_of_the_stream() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/allocs"));
     let exceptions = events(&file, &["--filter", "name = Exception/Start", "--stacks"]);
@@ -176,7 +176,7 @@ fn filters_and_providers_select() {
 }
 
 #[test]
-fn names_that_no_event_has_are_told_with_the_nearest() {
+fn unknown_event_names_are_reported_with_the_nearest() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/logs"));
     let file = file.to_str().unwrap();
@@ -211,7 +211,7 @@ fn names_that_no_event_has_are_told_with_the_nearest() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_are_reported() {
     let folder = folder();
     let file = folder.path().join("x.nettrace");
     fs::write(&file, "").unwrap();
@@ -273,7 +273,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
 
 /// Enumeration values are matched by their names and shown with them.
 #[test]
-fn names_of_numbers() {
+fn numbers_are_shown_and_matched_by_name() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/allocs"));
     let induced = events(&file, &["--filter", "name = GC/Start and payload.Reason = Induced"]);

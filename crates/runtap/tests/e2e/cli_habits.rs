@@ -19,7 +19,7 @@ fn recorded(folder: &TempDir) -> String {
 }
 
 #[test]
-fn the_extension_says_the_format() {
+fn the_extension_selects_the_format() {
     let folder = folder();
     let named = |name: &str| path(&folder, name);
     let launched = demo(&folder, "0.5");
@@ -83,7 +83,7 @@ fn a_dash_is_stdin() {
 
 /// The events of the copy equal those of the first format: their numbers, names, fields and stacks.
 #[test]
-fn the_first_format_is_renewed() {
+fn the_first_format_is_converted_to_the_current_one() {
     let _machine = beside_others();
     let folder = folder();
     let (old, new) = (path(&folder, "old.netperf"), path(&folder, "old.nettrace"));
@@ -120,7 +120,7 @@ fn the_first_format_is_renewed() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_said() {
+fn impossible_requests_are_reported() {
     let gone = "4294967295";
     let trace = |more: &[&str]| runtap(["trace", "-p", gone].iter().chain(more));
     trace(&["--providers", "A:1:9"]).expect_code(3).says("A: levels end at 5 (Verbose)");
@@ -128,14 +128,14 @@ fn what_cannot_be_meant_is_said() {
     trace(&["--profile", ""]).expect_code(3).says("--profile is empty").says("list-profiles");
     let stopping = ["--providers", DEMO, "--stopping-event-provider-name", "Other"];
     trace(&stopping).expect_code(3).says("Other is not recorded").says("never comes");
-    a_stopping_event_that_cannot_come_is_told(trace);
+    an_impossible_stopping_event_is_reported(trace);
     runtap(["dump", "-p", gone, "-o", "-"]).expect_code(2).says("stdout");
     runtap(["set-env", gone]).expect_code(2).says("NAME=VALUE is missing");
     runtap(["set-env", "A=1"]).expect_code(2).says("no target given");
     runtap(["startup-hook", gone]).expect_code(2).says("path of the assembly");
 }
 
-fn a_stopping_event_that_cannot_come_is_told(trace: impl Fn(&[&str]) -> Finished) {
+fn an_impossible_stopping_event_is_reported(trace: impl Fn(&[&str]) -> Finished) {
     const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
     let stopping = |providers: &[&str], provider: &str, name: &str, more: &[&str]| {
         let event = ["--stopping-event-provider-name", provider, "--stopping-event-event-name", name];
@@ -170,7 +170,7 @@ fn a_stopping_event_that_cannot_come_is_told(trace: impl Fn(&[&str]) -> Finished
 }
 
 #[test]
-fn words_of_other_tools_are_understood() {
+fn options_of_other_tools_are_supported() {
     let gone = "4294967295";
     runtap(["dump", "collect", "-p", gone]).expect_code(3).says(gone);
     runtap(["dump", "collect"]).expect_code(3).says("called 'collect'");
@@ -194,7 +194,7 @@ fn completed(folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_shell_is_told_verbs_keywords_profiles_and_recordings() {
+fn a_shell_completes_verbs_keywords_profiles_and_recordings() {
     let folder = folder();
     for name in ["a.nettrace", "b.netperf", "c.txt", "x\u{1b}[2J.nettrace"] {
         fs::write(path(&folder, name), "").unwrap();

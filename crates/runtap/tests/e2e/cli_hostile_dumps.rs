@@ -169,7 +169,7 @@ fn a_report_without_an_end_is_not_read() {
 
 /// If the dump itself is rejected, no file is left.
 #[test]
-fn a_dump_that_is_no_file_is_not_read() {
+fn a_dump_that_is_not_a_regular_file_is_not_read() {
     fn zeros(path: &Path) {
         let _not_there = fs::remove_file(path);
         symlink("/dev/zero", path).unwrap();
@@ -185,7 +185,7 @@ fn a_dump_that_is_no_file_is_not_read() {
 
 /// The name of the dump or its report already exists: a link to a file of its user, or another hard link.
 #[test]
-fn a_file_that_was_there_before_is_not_taken() {
+fn an_existing_file_is_not_used_as_the_dump() {
     for (is_link, why) in [(true, "symbolic link"), (false, "2 names")] {
         for is_report in [false, true] {
             let kept = folder();
@@ -211,7 +211,7 @@ fn a_file_that_was_there_before_is_not_taken() {
 /// The folder for the dump is renamed before the dump is fetched: files in the replacement are neither used nor
 /// removed.
 #[test]
-fn a_folder_that_is_exchanged_leads_nowhere() {
+fn an_exchanged_folder_is_not_followed() {
     let elsewhere = folder();
     let trap = elsewhere.path().to_owned();
     let (tell, told_path) = mpsc::channel();
@@ -237,7 +237,7 @@ fn a_folder_that_is_exchanged_leads_nowhere() {
 
 /// A lease on a file blocks every process that opens the file, for 45 seconds by default.
 #[test]
-fn a_lease_holds_nobody_up() {
+fn a_lease_does_not_delay_a_dump() {
     const HOLD: &str = "import fcntl, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 f = open(sys.argv[1])
@@ -267,7 +267,7 @@ sys.stdin.read()";
 /// The target opens its file by path, and follows links with its user's rights: here root's. No other user can create a
 /// link, neither in the result's folder nor where the dump is fetched from.
 #[test]
-fn no_link_is_laid_for_the_target() {
+fn no_link_can_redirect_the_targets_file() {
     let _place = require!(Place::new());
     let dir = folder();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -306,7 +306,7 @@ fn no_link_is_laid_for_the_target() {
 
 /// No other file is left under the name of a dump.
 #[test]
-fn what_is_no_core_is_not_kept() {
+fn a_file_that_is_not_a_core_is_not_kept() {
     fn text(path: &Path) {
         fs::write(path, "root:x:0:0:root:/root:/bin/sh\n".repeat(10)).unwrap();
     }
@@ -362,7 +362,7 @@ fn an_access_list_does_not_stay() {
 
 /// The core claims a table of segments that no process has.
 #[test]
-fn a_core_that_only_claims_is_told() {
+fn a_core_with_false_sizes_is_reported() {
     let (told, _files) = dump(false, |path| {
         write_core(path, 4096);
         let mut bytes = fs::read(path).unwrap();

@@ -119,7 +119,7 @@ fn cut() -> Result<(TempDir, PathBuf), Skip> {
 }
 
 #[test]
-fn nothing_of_somebody_else_is_followed_or_waited_for() {
+fn no_link_or_pipe_of_another_user_is_followed_or_waited_for() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
@@ -146,7 +146,7 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
 /// A user who can write to a folder can move root's own files into it, or hard-link them where the kernel allows it:
 /// the owner of a file proves nothing.
 #[test]
-fn nothing_of_root_is_used_that_others_can_have_moved() {
+fn no_file_of_root_is_used_that_others_could_have_moved() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
@@ -177,7 +177,7 @@ fn nothing_of_root_is_used_that_others_can_have_moved() {
 
 /// An existing world-readable file must not make a recording equally readable.
 #[test]
-fn no_mode_is_taken_from_a_file_that_others_can_have_moved() {
+fn no_mode_is_copied_from_a_file_that_others_could_have_moved() {
     let all = require!(Shared::all());
     let (_folder, recording) = require!(cut());
     let convert = |output: &Path| {
@@ -247,7 +247,7 @@ fn an_exchanged_stream_is_not_read() {
 
 /// The other user has a second name for the file too, and an open descriptor.
 #[test]
-fn a_file_of_somebody_else_is_replaced_not_used() {
+fn a_file_of_another_user_is_replaced_not_used() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
@@ -337,7 +337,7 @@ fn no_socket_folder_or_library_is_made_behind_a_link_of_another_user() {
 
 /// Predictable names that an earlier version used for incomplete files.
 #[test]
-fn no_name_is_foreseen() {
+fn temporary_names_are_unpredictable() {
     let all = require!(Shared::all());
     let (_folder, recording) = require!(cut());
     for shared in &all {
@@ -426,7 +426,7 @@ fn honest_links_are_followed() {
 
 /// Missing rights to replace a file are reported before anything is recorded.
 #[test]
-fn what_may_not_be_replaced_is_told_first() {
+fn an_irreplaceable_file_is_reported_first() {
     let place = require!(Place::new());
     let runtime = FakeRuntime::spawn();
     let dir = folder();

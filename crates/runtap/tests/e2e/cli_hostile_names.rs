@@ -69,7 +69,7 @@ fn manual_pages_go_where_no_link_of_others_leads() {
 
 /// The temporary folder in which a world-accessible socket is created. Its name used to be the process id and a number.
 #[test]
-fn a_port_is_made_whatever_names_are_taken() {
+fn a_port_is_created_whatever_names_exist() {
     let _place = require!(Place::new());
     let shared = shared();
     let port = format!("{},listen", shared.path().join("p").display());
@@ -84,7 +84,7 @@ fn a_port_is_made_whatever_names_are_taken() {
 
 /// Sockets that look stale are connected to before their removal is proposed; targets of links are not.
 #[test]
-fn the_doctor_dials_no_link_for_a_socket() {
+fn the_doctor_connects_to_no_link_instead_of_a_socket() {
     let _place = require!(Place::new());
     let (shared, host) = (shared(), folder());
     // An unused process id: one more than the kernel's maximum.

@@ -211,7 +211,7 @@ fn the_document_has_the_members_of_the_contract() {
 
 /// The report contains the calls and exceptions, and fits into a terminal.
 #[test]
-fn the_report_tells_what_was_called_and_thrown() {
+fn the_report_has_calls_and_exceptions() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let collector = Collector::start(&["--once", "--slow", "10ms", "--limit", "0"]);
     play(collector.address, dialect, &steps);
@@ -233,7 +233,7 @@ fn the_report_tells_what_was_called_and_thrown() {
 
 /// Ctrl-C stops the agents, collects their remaining data, and gives a complete result.
 #[test]
-fn an_interrupt_stops_the_agents_and_prints_what_came() {
+fn an_interrupt_stops_the_agents_and_prints_the_results() {
     for (version, signal) in [("1", Signal::INT), ("f1", Signal::TERM)] {
         let folder = folder();
         let path = folder.path().join("hq.sock");
@@ -278,7 +278,7 @@ fn a_second_interrupt_does_not_wait() {
 
 /// Without an agent there is nothing to report.
 #[test]
-fn nobody_came() {
+fn a_run_without_agents_is_reported() {
     let (_, told, code) = Collector::start(&["--duration", "200ms"]).wait();
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("no agent has connected"), "{told}");
@@ -329,7 +329,7 @@ fn scripts_command_agents() {
 
 /// A client that sends nothing, half a line, garbage or too much does not delay other clients.
 #[test]
-fn hostile_clients_of_the_control_socket_block_nobody() {
+fn hostile_clients_of_the_control_socket_do_not_block_others() {
     let folder = folder();
     let path = folder.path().join("hq.sock");
     let collector = Collector::start(&["--control", path.to_str().unwrap(), "--format", "json"]);
@@ -356,7 +356,7 @@ fn hostile_clients_of_the_control_socket_block_nobody() {
 
 /// A recording gives the report of the live collection.
 #[test]
-fn a_recording_gives_the_same_again() {
+fn a_recording_gives_the_report_of_the_collection() {
     let (dialect, steps) = require!(recorded("v4_basic"));
     let folder = folder();
     let path = folder.path().join("recording");

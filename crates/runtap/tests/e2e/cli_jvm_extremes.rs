@@ -113,7 +113,7 @@ fn reports_of_many_threads_come_at_once() {
 
 /// The original agents wrap to 0 without reporting it.
 #[test]
-fn threads_of_version_1_that_may_share_a_number_are_told() {
+fn threads_of_version_1_that_may_share_a_number_are_reported() {
     let mut sequence = 0;
     let calls: Vec<u8> = (0..=u32::from(u16::MAX))
         .flat_map(|thread| {
@@ -163,7 +163,7 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
 
 /// The largest values of messages, in every report.
 #[test]
-fn numbers_at_their_ends() {
+fn extreme_numbers_are_reported_correctly() {
     let most = Count { method: 1, calls: u64::MAX, thrown: u64::MAX, nanoseconds: u64::MAX };
     let counts = [most, Count { method: 2, ..most }].map(Count::to_bytes);
     let snapshot = |reset| {
@@ -236,7 +236,7 @@ fn numbers_at_their_ends() {
 
 /// The agent itself detects a pattern that Java rejects: it reports that and exits; other agents continue.
 #[test]
-fn a_configuration_that_an_agent_does_not_take() {
+fn a_configuration_that_an_agent_rejects_is_reported() {
     let text = JavaStr::from_bytes(b"Unclosed group near index 1");
     for dialect in [Dialect::V1, Dialect::V4, Dialect::F1] {
         let error = say(dialect, &Message::Error { text });
@@ -251,7 +251,7 @@ fn a_configuration_that_an_agent_does_not_take() {
 
 /// Versions 2 to 4 have 16 bits for the length, so an agent would wait forever for the remaining bytes.
 #[test]
-fn a_configuration_that_a_version_can_not_have() {
+fn a_configuration_too_long_for_a_version_is_rejected() {
     let long = format!("^a/{}$", "b".repeat(65_530));
     let patterns = vec![JavaString::from(long.as_str())];
     let too_long = Configuration { inclusions: patterns, ..Configuration::default() };
@@ -332,7 +332,7 @@ fn agents_are_configured_again_until_they_start() {
 
 /// An agent sends a configuration itself, which is a protocol violation.
 #[test]
-fn a_configuration_that_comes_from_an_agent() {
+fn a_configuration_sent_by_an_agent_is_a_violation() {
     let said = Configuration::default().to_message(Dialect::V1).unwrap();
     let steps = [begin(), vec![Step::Data(0, entry(0, 1)), Step::Control(said), Step::AwaitEnd]].concat();
     let Collected { agent, told, .. } = collect_from(Dialect::V1, &steps, 5);
@@ -367,7 +367,7 @@ fn counts_are_calls_too() {
 
 /// A program beyond the limit is not traced: the result reports it, and is partial.
 #[test]
-fn agents_for_which_there_is_no_room_are_told_of() {
+fn agents_beyond_the_limit_are_reported() {
     let collector = Collector::start(&["--format", "json"]);
     let living = [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)];
     let mut agents: Vec<FakeAgent> = (0..64)

@@ -54,7 +54,7 @@ type Spoil = fn(&Path);
 
 /// A recording that fails is reported, and by the exit code.
 #[test]
-fn a_recording_that_fails_is_told_and_partial() {
+fn a_failed_recording_is_reported_and_partial() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let dir = folder();
     let spoils: [(&str, Spoil, &str); 3] = [
@@ -84,7 +84,7 @@ fn pipe(path: &Path) {
 
 /// Opening a pipe would wait for its writer, and a device is endless.
 #[test]
-fn what_is_no_file_is_not_read() {
+fn a_path_that_is_not_a_file_is_not_read() {
     let dir = folder();
     let began = Instant::now();
     let calls =
@@ -204,7 +204,7 @@ fn a_suspension_is_no_loss() {
 }
 
 #[test]
-fn options_without_an_effect_are_refused() {
+fn options_without_an_effect_are_rejected() {
     let dir = folder();
     let path = recording(dir.path(), &[]);
     for words in [
@@ -257,7 +257,7 @@ fn files_have_names_of_their_own() {
 
 /// Parts are marked so that they can be selected later.
 #[test]
-fn parts_that_can_not_be_chosen_are_refused() {
+fn parts_that_cannot_be_selected_are_rejected() {
     let dir = folder();
     let at = |name: &str| dir.path().join(name).display().to_string();
     let (socket, target) = (at("hq.sock"), at("run.dir"));

@@ -108,7 +108,7 @@ fn signals_give_the_terminal_back() {
 }
 
 #[test]
-fn plain_lines_are_there_for_who_wants_them() {
+fn plain_lines_are_available_on_request() {
     let terminal = live(&["--duration", "1s", "--plain"]);
     let raw = terminal.shared();
     let (text, code) = terminal.wait();

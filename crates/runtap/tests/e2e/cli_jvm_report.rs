@@ -228,7 +228,7 @@ fn a_collector_that_is_killed_leaves_its_recording() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_is_read() {
+fn damage_is_reported_and_the_rest_is_read() {
     let recordings = require!(recordings());
     let dir = folder();
     for name in

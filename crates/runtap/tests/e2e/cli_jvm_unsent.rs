@@ -30,7 +30,7 @@ fn report(words: &[&str]) -> Finished {
 }
 
 #[test]
-fn what_a_killed_agent_has_not_sent_is_unknown() {
+fn counts_that_a_killed_agent_has_not_sent_are_unknown() {
     let dir = folder();
     let unknown = "nothing is known of calls: the agent ended before it had sent any";
     for mode in ["counts", "coverage"] {
@@ -69,7 +69,7 @@ fn what_a_killed_agent_has_not_sent_is_unknown() {
 
 /// Coverage has no calls, so it has no ends of calls either.
 #[test]
-fn calls_that_an_exception_has_ended_are_not_known_of_coverage() {
+fn coverage_has_no_calls_ended_by_an_exception() {
     let dir = folder();
     let hits = [Hit { method: 1, location: None }.to_bytes()];
     let coverage = Message::Coverage(HitRows { time: 5, rows: Rows::new(&hits) });

@@ -147,7 +147,7 @@ pub(crate) fn breaks(losses: &Value, rule: &str) -> bool {
 }
 
 #[test]
-fn agents_that_lie_about_sequences() {
+fn wrong_sequence_numbers_are_reported() {
     let lies = [entry(0, 1), entry(0, 1), entry(5, 1), exit(6, 1)].concat();
     let Collected { agent, losses, .. } = collect(&speaks(lies), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &1.into(), &1.into()));
@@ -171,7 +171,7 @@ fn agents_that_lie_about_sequences() {
 
 /// Bytes after a second hello are not read: the report and the exit code of the collection and of its recording say so.
 #[test]
-fn an_agent_that_says_hello_twice_is_cut_off_and_the_report_says_so() {
+fn an_agent_that_sends_hello_twice_is_disconnected_and_reported() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
@@ -198,7 +198,7 @@ fn an_agent_that_says_hello_twice_is_cut_off_and_the_report_says_so() {
 
 /// Events that never arrived make every result partial: that of the collection, and all results of its recording.
 #[test]
-fn what_never_came_is_missing_from_every_answer() {
+fn events_that_never_arrived_make_every_result_partial() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
@@ -277,7 +277,7 @@ fn unknown_messages_end_a_connection_and_keep_what_came() {
 
 /// A connection lost at any byte: complete messages are kept, and a truncated message is reported.
 #[test]
-fn a_connection_is_lost_at_any_byte() {
+fn a_connection_lost_at_any_byte_keeps_complete_messages() {
     let data = [name(1, "a/B.c;1;()V"), entry(0, 1), exit(1, 1), entry(2, 1), exit(3, 1)].concat();
     let sizes: Vec<usize> = (0..=data.len()).collect();
     // Agents beyond the number that a collector keeps are reported together.
@@ -306,7 +306,7 @@ fn a_connection_is_lost_at_any_byte() {
 
 /// Half a message followed by silence delays neither other agents nor the exit.
 #[test]
-fn silence_in_the_middle_of_a_message_holds_up_nobody() {
+fn silence_within_a_message_does_not_delay_other_agents() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let collector = Collector::start(&["--format", "json"]);
     let address = collector.address;
@@ -330,7 +330,7 @@ fn silence_in_the_middle_of_a_message_holds_up_nobody() {
 /// Faults of the original agents: events while suspended, a late data break, an ignored mode, an echoed error, an
 /// unannounced exit, garbage instead of a hello.
 #[test]
-fn the_faults_of_the_originals_are_borne() {
+fn the_faults_of_the_original_agents_are_tolerated() {
     let data_break = |sequence| say(DIALECT, &Message::DataBreak { sequence });
     let error = say(DIALECT, &Message::Error { text: JavaStr::from_bytes(b"received error from HQ: boom") });
     let first = [
@@ -382,7 +382,7 @@ fn the_faults_of_the_originals_are_borne() {
 /// Agents whose connections are lost at any byte of control and data, beside a complete one, leave a recording of the
 /// received data.
 #[test]
-fn a_recording_of_connections_that_were_lost_anywhere() {
+fn connections_lost_at_any_byte_leave_a_recording() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
@@ -421,7 +421,7 @@ fn a_recording_of_connections_that_were_lost_anywhere() {
 
 /// Names and texts of agents appear in logs of build servers, which execute some lines as commands.
 #[test]
-fn what_an_agent_says_is_no_command_to_a_build_server() {
+fn texts_of_an_agent_are_not_commands_to_a_build_server() {
     const NAME: &str = "##vso[task.complete]/Work.leaf;8;()V";
     let record = folder();
     let recording = record.path().join("recording");

@@ -205,7 +205,7 @@ fn ports_that_were_there_are_kept() {
 }
 
 #[test]
-fn the_command_goes_on_when_the_recording_is_over_or_is_ended() {
+fn the_command_continues_after_the_recording_or_is_stopped() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let launched = demo(&folder, "600");
@@ -300,7 +300,7 @@ fn an_interrupted_start_leaves_the_code_of_the_command() {
 
 /// The program is killed and its parent succeeds, but the recording is partial.
 #[test]
-fn a_partial_recording_of_a_successful_command_is_told() {
+fn a_partial_recording_of_a_successful_command_is_reported() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let demo = demo(&folder, "600");

@@ -176,7 +176,7 @@ fn a_program_gets_every_field() {
 }
 
 #[test]
-fn broken_rules_are_told_with_their_place() {
+fn broken_rules_are_reported_with_their_position() {
     let folder = folder();
     let clean = Lines::whole().write(folder.path());
     let told = runtap([Path::new("mtp"), Path::new("lint"), &clean]);
@@ -212,7 +212,7 @@ fn broken_rules_are_told_with_their_place() {
 }
 
 #[test]
-fn what_is_no_recording_of_one_start_is_told() {
+fn a_recording_of_several_starts_is_rejected() {
     let folder = folder();
     let whole = fs::read_to_string(Lines::whole().write(folder.path())).unwrap();
     let lint = |text: &str| {
@@ -273,7 +273,7 @@ fn damaged_recordings_are_shown_as_far_as_they_go() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_are_reported() {
     let folder = folder();
     let file = Lines::whole().write(folder.path());
     let file = file.to_str().unwrap();

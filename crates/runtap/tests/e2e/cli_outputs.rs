@@ -39,7 +39,7 @@ fn port(runtime: &FakeRuntime) -> String {
 
 /// If the result of a session or a dump can't be written, the target receives no request.
 #[test]
-fn a_target_is_not_asked_for_what_can_not_be_written() {
+fn a_target_gets_no_request_for_an_unwritable_output() {
     let runtime = FakeRuntime::spawn();
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
@@ -72,7 +72,7 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
 }
 
 #[test]
-fn a_command_is_not_started_for_what_can_not_be_written() {
+fn a_command_is_not_started_if_the_output_cannot_be_written() {
     let folder = folder();
     let mut touch = Command::new("touch");
     touch.arg(folder.path().join("started"));
@@ -85,7 +85,7 @@ fn a_command_is_not_started_for_what_can_not_be_written() {
 
 /// After a rejected session, the folder has only the files that existed before.
 #[test]
-fn a_refused_session_leaves_no_trace() {
+fn a_rejected_session_leaves_no_files() {
     let runtime = FakeRuntime::builder().fault(On::Any, Fault::Refuse(Hresult::E_FAIL)).spawn();
     let folder = folder();
     let file = folder.path().join("x.nettrace");
@@ -166,7 +166,7 @@ fn every_output_is_open_before_the_first_byte_to_the_target() {
 }
 
 #[test]
-fn what_is_recorded_is_for_its_owner_alone() {
+fn recordings_are_readable_only_by_their_owner() {
     let folder = folder();
     let file = folder.path().join("x.nettrace");
     let kept = folder.path().join("x.folded");
@@ -226,7 +226,7 @@ fn no_verb_writes_over_its_input() {
 
 /// If one of several formats can't be written, the others are.
 #[test]
-fn the_others_are_written() {
+fn the_other_formats_are_written() {
     let (folder, file) = require!(recorded());
     fs::create_dir(folder.path().join("x.folded")).unwrap();
     let some = |verb: &[&str]| -> Finished {
@@ -248,7 +248,7 @@ fn the_others_are_written() {
 
 /// After a recording: a folder has taken the name meanwhile.
 #[test]
-fn the_others_are_written_after_a_recording() {
+fn the_other_formats_are_written_after_a_recording() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let demo = demo(&folder, "1");

@@ -13,7 +13,7 @@ use crate::cli_launch::{DEMO, demo, path, ticks_in};
 use crate::common::{command, folder, json, runtap, socket_in};
 
 #[test]
-fn a_port_is_listened_on_or_dialled() {
+fn a_port_can_listen_or_connect() {
     let folder = folder();
     let port = path(&folder, "port");
     let file = path(&folder, "x.nettrace");
@@ -48,7 +48,7 @@ fn a_port_is_listened_on_or_dialled() {
 
 /// A runtime with such a port could never connect.
 #[test]
-fn a_port_that_no_runtime_can_reach_is_refused() {
+fn a_port_that_no_runtime_can_reach_is_rejected() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let longest = folder.path().join("p".repeat(107 - folder.path().as_os_str().len() - 1));
     let listen = format!("{}x,listen", longest.display());

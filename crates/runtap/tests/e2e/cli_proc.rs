@@ -41,7 +41,7 @@ fn contained(place: &Place) -> Program {
 }
 
 #[test]
-fn what_proc_hides_is_not_said_to_be_missing() {
+fn processes_hidden_by_proc_are_not_reported_as_missing() {
     let place = require!(Place::new());
     // The shell that runs the script.
     for verb in ["info", "doctor", "env", "resume"] {
@@ -64,7 +64,7 @@ fn what_proc_hides_is_not_said_to_be_missing() {
 }
 
 #[test]
-fn the_proc_of_other_processes_is_told() {
+fn the_proc_of_other_processes_is_reported() {
     let place = require!(Place::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
@@ -89,7 +89,7 @@ fn the_proc_of_other_processes_is_told() {
 /// The reverse: a separate pid namespace, and the `/proc` of the outer one. Peers are identified by that `/proc` where
 /// the kernel supports it.
 #[test]
-fn the_proc_of_a_namespace_around_ours_is_told() {
+fn the_proc_of_an_outer_namespace_is_reported() {
     let place = require!(Place::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
@@ -107,7 +107,7 @@ fn the_proc_of_a_namespace_around_ours_is_told() {
 
 /// Without any `/proc`.
 #[test]
-fn no_proc_is_told() {
+fn a_missing_proc_is_reported() {
     let place = require!(Place::new());
     let script = "mount -t tmpfs none /proc; \"$@\"";
     for words in [&["ps"][..], &["doctor", "1"], &["info", "-n", "x"]] {

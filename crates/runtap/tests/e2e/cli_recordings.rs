@@ -77,7 +77,7 @@ fn counts_of_the_last_third() {
 }
 
 #[test]
-fn versions_of_the_future_are_refused_by_their_number() {
+fn unsupported_versions_are_rejected_by_number() {
     let folder = folder();
     let file = folder.path().join("new.nettrace");
     fs::write(&file, b"Nettrace\0\0\0\0\x07\0\0\0\0\0\0\0").unwrap();
@@ -86,7 +86,7 @@ fn versions_of_the_future_are_refused_by_their_number() {
 
 /// A truncated recording gives a partial result, a message, and exit code 5.
 #[test]
-fn a_cut_recording_is_read_to_its_cut() {
+fn a_truncated_recording_is_read_to_its_end() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let file = folder.path().join("cut.nettrace");
@@ -160,7 +160,7 @@ fn convert_writes_beside_the_recording() {
 /// .NET 9 marks nearly all samples as External. A default view that would be almost empty is replaced by all samples,
 /// with a message; an explicitly requested view is kept.
 #[test]
-fn a_view_with_next_to_nothing_gives_way_unless_it_was_asked_for() {
+fn an_almost_empty_view_is_replaced_unless_requested() {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000));
     let metadata = Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, "");
     let metadata_id = writer.define_event(&metadata).unwrap();
@@ -228,7 +228,7 @@ fn views_of_events_are_converted() {
 /// A block with a damaged header looks like one of a newer format and is skipped. The target did not drop its events,
 /// and the result is partial.
 #[test]
-fn a_block_that_is_skipped_is_told() {
+fn a_skipped_block_is_reported() {
     let mut bytes = require!(shared_data("nettrace/net10/meters.nettrace.zst"));
     // The most significant byte of the minimum reader version of a block with events.
     bytes[15_691] ^= 1;
@@ -260,7 +260,7 @@ fn a_block_that_is_skipped_is_told() {
 
 /// Programs compiled ahead of time send few events, and none about collections unless there were some.
 #[test]
-fn what_is_not_in_a_recording_that_had_it_was_not_there() {
+fn missing_events_of_an_enabled_provider_did_not_occur() {
     let file = require!(shared_archive("apps/dotnet/aot/aottarget-net8.nettrace"));
     let report = |kind: &str| runtap(["report", file.to_str().unwrap(), kind]);
     let none = report("gc");

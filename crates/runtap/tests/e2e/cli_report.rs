@@ -319,7 +319,7 @@ fn event_counters() {
 }
 
 #[test]
-fn counters_that_are_no_finite_numbers_are_told_apart() {
+fn non_finite_counters_are_distinguished() {
     let folder = folder();
     let file = folder.path().join("ec.nettrace");
     fs::write(&file, require!(shared_data("reports/net/recordings/ec-10.0.12.nettrace"))).unwrap();

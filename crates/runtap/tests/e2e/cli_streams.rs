@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{command, counts, folder, runtap};
 
 #[test]
-fn a_cut_recording_is_repaired() {
+fn a_truncated_recording_is_repaired() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let file = folder.path().join("cut.nettrace");
@@ -90,7 +90,7 @@ fn a_recording_with_a_hole_is_repaired() {
 }
 
 #[test]
-fn what_cannot_be_repaired_is_told() {
+fn unrepairable_recordings_are_reported() {
     let folder = folder();
     let file = folder.path().join("text.nettrace");
     fs::write(&file, "no recording at all").unwrap();

@@ -149,7 +149,7 @@ fn a_process_is_picked_once() {
 
 /// A process id is also a valid answer; an invalid answer is reported, and the question repeated once.
 #[test]
-fn a_process_is_picked_by_its_id_and_a_slip_is_told() {
+fn a_process_is_picked_by_its_id_and_an_invalid_answer_is_reported() {
     let folder = folder();
     let service = service(&folder);
     let pid = service.id().to_string();
@@ -231,7 +231,7 @@ fn a_command_keeps_the_keyboard() {
 
 /// The state of the run is redrawn below the permanent lines: new messages take its place.
 #[test]
-fn nothing_is_drawn_over_what_is_said_in_a_run_of_tests() {
+fn progress_is_not_drawn_over_messages_of_a_test_run() {
     let started = || -> Result<Terminal, Skip> {
         let (runtime, folder) = (RealRuntime::available(10)?, test_application("orchard-2.5.2")?);
         let mut test = command(["test", "--no-history", "--dotnet"]);

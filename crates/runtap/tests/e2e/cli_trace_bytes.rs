@@ -42,7 +42,7 @@ fn figures(summary: &Value) -> [&Value; 5] {
 /// Pipes and files opened for appending are written by a separate thread, ordinary files by the thread that reads the
 /// socket.
 #[test]
-fn every_output_gets_what_came() {
+fn every_output_gets_the_received_bytes() {
     for (seed, bytes) in (1..).zip(require!(streams())) {
         let folder = folder();
         let place = |name: &str| folder.path().join(name);
@@ -95,7 +95,7 @@ fn threads(pid: u32) -> Vec<String> {
 /// One thread moves the bytes of a file, and every received byte is written at once. A pipe without a reader does not
 /// keep runtap from reading the socket.
 #[test]
-fn a_file_is_written_by_who_reads_the_socket() {
+fn a_file_is_written_by_the_thread_that_reads_the_socket() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let socket = folder.path().join("runtime");
@@ -129,7 +129,7 @@ fn a_file_is_written_by_who_reads_the_socket() {
 
 /// Errors that an event source reports about itself are also shown by verbs that print no events.
 #[test]
-fn errors_that_an_event_source_reports_are_told() {
+fn errors_reported_by_an_event_source_are_shown() {
     let bytes = require!(shared_data("reports/net/recordings/eventsource-error.nettrace"));
     let folder = folder();
     let socket = folder.path().join("runtime");

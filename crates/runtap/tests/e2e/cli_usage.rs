@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::common::{VERBS, command, folder, json, runtap};
 
 #[test]
-fn without_a_target_and_a_terminal_it_is_a_mistake() {
+fn a_missing_target_without_a_terminal_is_an_error() {
     for verb in ["info", "env", "trace"] {
         runtap([verb]).expect_code(2).says("no target given").says("hint:");
     }
 }
 
 #[test]
-fn a_wrong_option_is_told_with_the_nearest_right_one() {
+fn an_unknown_option_is_reported_with_the_nearest_valid_one() {
     runtap(["trace", "-p", "1", "--providrs", "X"]).expect_code(2).says("--providers");
     runtap(["trac", "-p", "1"]).expect_code(2).says("trace");
     runtap(["trace", "-p", "1", "--to", "speedscpe"]).expect_code(2).says("speedscope");
@@ -44,7 +44,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_read_is_a_mistake() {
+fn an_unreadable_transcript_is_an_error() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("text"), "no transcript\n").unwrap();
@@ -59,7 +59,7 @@ fn a_transcript_that_cannot_be_read_is_a_mistake() {
 }
 
 #[test]
-fn an_address_of_another_protocol_is_told_with_ours() {
+fn an_address_of_another_protocol_is_reported() {
     for address in
         ["http://localhost:9000", "https://host", "tcp://127.0.0.1:9000", "ws://localhost:9000/web"]
     {
@@ -70,7 +70,7 @@ fn an_address_of_another_protocol_is_told_with_ours() {
 }
 
 #[test]
-fn a_process_that_is_not_there_or_not_dotnet_is_told() {
+fn a_missing_or_foreign_process_is_reported() {
     let gone = Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
     let mut sleep = Command::new("sleep");
     sleep.arg("600");
@@ -86,7 +86,7 @@ fn a_process_that_is_not_there_or_not_dotnet_is_told() {
 
 /// The machine-readable output of `doctor`, with nothing that depends on the machine.
 #[test]
-fn the_doctor_of_a_process_that_is_not_there() {
+fn the_doctor_reports_a_missing_process() {
     let told = runtap(["doctor", "4294967295", "--format", "json"]);
     insta::assert_snapshot!(told.expect_code(3).text(), @r#"
     {
@@ -114,7 +114,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("empty"), "").unwrap();

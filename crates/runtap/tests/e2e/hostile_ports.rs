@@ -113,7 +113,7 @@ fn is_only_told_to_go_on(mut stream: UnixStream) {
 
 /// A process that claims to be an already connected one does not receive the requests for it.
 #[test]
-fn the_cookie_of_another_process_is_of_no_use() {
+fn the_cookie_of_another_process_is_useless() {
     let Some(place) = place() else { return };
     let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
     let mut victim = dial(&port, 7);
@@ -146,7 +146,7 @@ fn the_cookie_of_another_process_is_of_no_use() {
 
 /// Any number of connections with any messages: they are resumed, and the user is warned once.
 #[test]
-fn strangers_are_told_to_go_on_and_nothing_else() {
+fn strangers_are_resumed_and_get_no_other_request() {
     let Some(place) = place() else { return };
     let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
     for cookie in 0..500 {
@@ -195,7 +195,7 @@ fn strangers_do_not_keep_a_recording_from_its_end() {
 
 /// The mode of a private port may be changed manually; a process that connects through it is not a target.
 #[test]
-fn a_verb_that_waits_takes_nobody_elses_program() {
+fn a_waiting_verb_accepts_no_program_of_another_user() {
     let Some(place) = place() else { return };
     let port = place.path().join("port");
     let listen = format!("{},listen", port.display());
@@ -215,7 +215,7 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
 
 /// The reverse: a program of root does not identify itself to a tool of another user.
 #[test]
-fn a_program_says_nothing_to_a_foreign_tool() {
+fn a_program_does_not_identify_itself_to_a_foreign_tool() {
     let Some(place) = place() else { return };
     let port = place.path().join("port");
     let tool = as_nobody(|| UnixListener::bind(&port).unwrap());

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{Target, runtap};
 
-on_each_runtime!(no_recording_is_short_without_a_word);
+on_each_runtime!(no_recording_is_incomplete_without_a_message);
 
 /// Ten by default: some of them are incomplete on most machines. `RUNTAP_ABANDONED=100` runs the complete test
 /// (docs/reliability.md).
@@ -18,7 +18,7 @@ fn tries() -> u32 {
 }
 
 #[expect(clippy::print_stderr, reason = "how often it happened is what the whole is run for")]
-fn no_recording_is_short_without_a_word(runtime: &RealRuntime) -> Result<(), Skip> {
+fn no_recording_is_incomplete_without_a_message(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("storm", &["2", "1000", "8", "600"])?);
     let client = Client::new(Endpoint::unix(target.socket())).expect("an event loop");
     let provider = Provider::new("Demo-Storm", 7, Level::Verbose);

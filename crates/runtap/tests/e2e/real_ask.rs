@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 
 use crate::common::{Recording, Target, command, count_of, counts, folder, json, ps_row, runtap};
 
-on_each_runtime!(ps_and_info_describe_a_process, env_is_what_the_process_has, a_suspended_process_is_told);
+on_each_runtime!(
+    ps_and_info_describe_a_process,
+    env_is_what_the_process_has,
+    a_suspended_process_is_reported
+);
 
 /// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
@@ -81,7 +85,7 @@ fn env_is_what_the_process_has(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// A runtime that is suspended at startup is reported as such, resumed by a recording, and intact afterwards.
-fn a_suspended_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_suspended_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let temp = folder();
     let launch = runtime.program("spin", &IDLE)?;
     let launch = launch.env("TMPDIR", temp.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");

@@ -23,10 +23,10 @@ use crate::real_doctor_rights::{NOBODY as SETPRIV, can_run};
 
 on_the_newest_runtime!(
     a_runtime_outlives_its_tool_and_its_guard,
-    a_killed_tool_is_succeeded,
-    a_tool_at_a_named_port_is_succeeded,
-    a_port_behind_a_link_of_others_is_refused,
-    a_folder_that_is_exchanged_leads_root_nowhere,
+    a_killed_tool_is_replaced_by_resume,
+    a_killed_tool_at_a_named_port_is_replaced,
+    a_port_behind_a_link_of_another_user_is_rejected,
+    root_does_not_follow_an_exchanged_folder,
 );
 
 /// Creates a folder like `/tmp`.
@@ -84,7 +84,7 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
 
 /// `kill -9`, then `resume`: it recognizes the folder as runtap's, and starts a guard for the children, which removes
 /// the folder.
-fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let _end = EndOfAll(place.path());
     let children = runtime.program("children", &["0.3"])?.command();
@@ -126,7 +126,7 @@ fn waiting(runtime: &RealRuntime, temp: &Path, port: &Path, who: &[&str]) -> Res
 
 /// Root's tool has listened in a shared folder, and was killed. `resume` replaces its socket in one step, and leaves
 /// its own.
-fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let port = place.path().join("my.port");
     let tool = UnixListener::bind(&port).unwrap();
@@ -189,7 +189,7 @@ fn chown(path: &Path) {
 }
 
 /// Whether the program is root's or nobody's: the link's target can change before a guard checks it.
-fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     can_run(&SETPRIV, runtime)?;
     let trap = Trap::new()?;
     let before = trap.states();
@@ -207,7 +207,7 @@ fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<()
 }
 
 /// The link is repeatedly exchanged with a folder of nobody, while root resumes its own program.
-fn a_folder_that_is_exchanged_leads_root_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
+fn root_does_not_follow_an_exchanged_folder(runtime: &RealRuntime) -> Result<(), Skip> {
     let trap = Trap::new()?;
     let before = trap.states();
     let (link, real) =

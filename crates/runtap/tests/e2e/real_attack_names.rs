@@ -11,9 +11,9 @@ use crate::real_doctor_rights::{NOBODY, Place, can_run};
 use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_the_newest_runtime!(
-    a_name_is_not_anybodys,
-    the_program_of_ones_own_is_meant,
-    several_are_of_one_user,
+    a_name_selects_no_process_of_another_user,
+    a_name_selects_the_users_own_program,
+    processes_of_one_name_belong_to_one_user,
     another_user_is_named,
 );
 
@@ -45,7 +45,7 @@ fn has_secret(target: &Target) -> bool {
 }
 
 /// Without a program of root nothing is done, and nothing is sent, for every verb.
-fn a_name_is_not_anybodys(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let _place = Place::new()?;
     let name = unique("bait");
     let theirs = of_nobody(runtime, &name)?;
@@ -79,7 +79,7 @@ fn a_name_is_not_anybodys(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let name = unique("twin");
     let (theirs, ours) = (of_nobody(runtime, &name)?, of_root(runtime, &name)?);
@@ -106,7 +106,7 @@ fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn several_are_of_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
+fn processes_of_one_name_belong_to_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let _place = Place::new()?;
     let name = unique("crowd");
     let theirs = of_nobody(runtime, &name)?;

@@ -17,9 +17,9 @@ use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
 on_the_newest_runtime!(
     stale_sockets_of_root_stay_as_they_are,
-    living_sockets_of_root_stay_closed,
-    a_folder_that_is_exchanged_leads_nowhere,
-    a_port_of_their_own_is_served_and_leaves_nobody,
+    live_sockets_of_root_are_not_opened_to_others,
+    an_exchanged_folder_is_not_followed,
+    a_users_own_port_is_served_without_a_guard,
 );
 
 /// A program of nobody that is suspended until a tool listens on this port.
@@ -97,7 +97,7 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
     Ok(())
 }
 
-fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip> {
+fn live_sockets_of_root_are_not_opened_to_others(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let shared = place.path().join("shared");
     fs::create_dir(&shared).unwrap();
@@ -124,7 +124,7 @@ fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip>
 }
 
 /// The path to the port contains a link that is repeatedly exchanged while root resumes.
-fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
+fn an_exchanged_folder_is_not_followed(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let private = place.private();
     let daemon = private.join("daemon.sock");
@@ -177,7 +177,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 /// The legitimate case: their own port, in their own folder.
-fn a_port_of_their_own_is_served_and_leaves_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_users_own_port_is_served_without_a_guard(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let theirs = place.path().join("theirs");
     fs::create_dir(&theirs).unwrap();

@@ -99,7 +99,7 @@ fn times(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 #[test]
-fn every_frame_comes_and_goes_when_dotnet_trace_says() {
+fn every_frame_starts_and_ends_as_in_dotnet_trace() {
     let _machine = beside_others();
     let dotnet_trace = require!(Peer::available("dotnet-trace"));
     let recordings = require!(recordings());
@@ -191,7 +191,7 @@ fn requests(file: &Path, has_tasks: bool) {
 }
 
 #[test]
-fn formats_whose_threads_can_t_overlap_are_refused() {
+fn formats_without_overlapping_threads_are_rejected() {
     let error = runtap(["convert", "x.nettrace", "--compat", "dotnet-trace", "--to", "perfetto"]);
     error.expect_code(2).says("--compat").says("speedscope");
 }

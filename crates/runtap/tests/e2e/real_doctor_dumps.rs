@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::common::{Target, command, folder, json, runtap};
 use crate::real_doctor::{Cat, codes, doctor, finding, idle, says};
 
-on_the_newest_runtime!(a_createdump_that_cannot_be_started, a_dump_that_is_written_makes_it_busy);
+on_the_newest_runtime!(a_createdump_that_cannot_be_started, a_process_that_writes_a_dump_is_busy);
 
 /// Copies a runtime, so that its createdump can be changed.
 fn copied(runtime: &RealRuntime) -> (tempfile::TempDir, RealRuntime, PathBuf) {
@@ -41,7 +41,7 @@ fn a_createdump_that_cannot_be_started(runtime: &RealRuntime) -> Result<(), Skip
 }
 
 /// A replacement for createdump that runs until the test releases it.
-fn a_dump_that_is_written_makes_it_busy(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_process_that_writes_a_dump_is_busy(runtime: &RealRuntime) -> Result<(), Skip> {
     let (dir, copy, createdump) = copied(runtime);
     let gate = dir.path().join("gate");
     rustix::fs::mkfifoat(rustix::fs::CWD, &gate, 0o600.into()).unwrap();

@@ -17,11 +17,11 @@ use crate::real_doctor::{codes, doctor, finding, idle, judged, says};
 on_the_newest_runtime!(
     another_users_process,
     a_process_of_an_unprivileged_user,
-    a_namespace_that_may_not_be_looked_into,
+    a_namespace_that_may_not_be_inspected_is_reported,
     a_container_of_our_own_user,
-    a_process_that_may_not_be_looked_into,
+    a_process_that_may_not_be_inspected_is_reported,
     a_read_only_temporary_directory,
-    a_temporary_directory_of_somebody_else,
+    a_temporary_directory_of_another_user_is_reported,
 );
 
 /// An unprivileged user.
@@ -150,7 +150,7 @@ pub(crate) fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch
     launch.wrapped_by(&wrapper).env("TMPDIR", temp)
 }
 
-fn a_namespace_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_namespace_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let temp = place.private();
     let program = contained(idle(runtime)?, &["unshare"], &temp).spawn();
@@ -200,7 +200,7 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// Same user and namespaces; the kernel denies access because the doctor has fewer rights than the process.
-fn a_process_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_process_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let launch = idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]);
     let program = launch.spawn();
@@ -241,7 +241,7 @@ fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_temporary_directory_of_somebody_else(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_temporary_directory_of_another_user_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
     let temp = place.path().join("roots");

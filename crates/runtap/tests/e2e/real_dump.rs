@@ -21,17 +21,17 @@ use crate::real_doctor_rights::NOBODY;
 
 on_each_runtime!(
     every_type_is_a_whole_core,
-    a_crash_report_stands_beside_it,
-    what_the_user_gave_is_where_it_is,
+    a_crash_report_is_written_beside_the_dump,
+    dumps_are_written_to_the_given_path,
     a_folder_that_the_target_may_not_write_to,
     a_suspended_program_is_dumped_whole,
-    an_interrupted_dump_is_told,
+    an_interrupted_dump_is_reported,
 );
 on_the_newest_runtime!(
-    nothing_is_asked_where_it_cannot_go,
+    no_request_is_sent_that_cannot_be_answered,
     a_disk_that_is_too_small,
     a_program_with_the_rights_of_another,
-    what_another_user_has_written_stays_his,
+    files_of_another_user_stay_unchanged,
 );
 
 /// A program that is idle until it receives input.
@@ -93,7 +93,7 @@ fn every_type_is_a_whole_core(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_crash_report_stands_beside_it(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_crash_report_is_written_beside_the_dump(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("spin", &IDLE)?);
     let path = target.temp.path().join("x.core");
     let mut with =
@@ -114,7 +114,7 @@ fn a_crash_report_stands_beside_it(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// Percent signs, spaces and letters of all kinds; a relative path; a folder; an existing file.
-fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> {
+fn dumps_are_written_to_the_given_path(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let mini = |folder: &Path, output: &[&str]| {
         let mut dump =
@@ -183,7 +183,7 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
 }
 
 /// The other user keeps the file provided for the dump: open, and under another name. The dump is a separate file.
-fn what_another_user_has_written_stays_his(runtime: &RealRuntime) -> Result<(), Skip> {
+fn files_of_another_user_stay_unchanged(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = of_nobody(runtime)?;
     let ours = folder();
     fs::set_permissions(ours.path(), Permissions::from_mode(0o755)).unwrap();
@@ -314,7 +314,7 @@ fn a_suspended_program_is_dumped_whole(runtime: &RealRuntime) -> Result<(), Skip
 }
 
 /// The target is stopped, so the dump can't be written before Ctrl-C; afterwards the promised file appears.
-fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+fn an_interrupted_dump_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("held"), folder());
     let target = Target::start(runtime.program("spin", &IDLE)?.called(&name, copy.path()));
     let path = target.temp.path().join("x.core");
@@ -344,7 +344,7 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn nothing_is_asked_where_it_cannot_go(runtime: &RealRuntime) -> Result<(), Skip> {
+fn no_request_is_sent_that_cannot_be_answered(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let pipe = target.temp.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

@@ -9,7 +9,7 @@ use crate::common::{Recording, Target, count_of, counts, runtap};
 
 on_each_runtime!(
     every_event_that_was_written_is_received,
-    what_is_lost_is_counted,
+    lost_events_are_counted,
     missing_keywords_are_all_of_them,
     kinds_of_runtime_events,
     profiles_that_old_runtimes_lack_are_mended,
@@ -58,7 +58,7 @@ fn every_event_that_was_written_is_received(runtime: &RealRuntime) -> Result<(),
 
 /// The stream is not read for a while, and the buffer is small: events that do not fit are lost, and each is counted.
 /// With a single thread: all events of a second one could be lost, and then their number would be unknown.
-fn what_is_lost_is_counted(runtime: &RealRuntime) -> Result<(), Skip> {
+fn lost_events_are_counted(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "1", "0", "200000", "bytes")?;
     let more = ["--providers", "Demo-Storm:0x7:5", "--buffersize", "1"];
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &more);

@@ -21,19 +21,19 @@ use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_each_runtime!(
     any_temporary_directory_is_found,
-    a_long_path_is_no_obstacle,
-    thousands_of_stale_sockets_hide_nobody,
+    a_socket_with_a_long_path_is_reachable,
+    thousands_of_stale_sockets_hide_no_process,
     a_silent_client_makes_a_process_busy,
 );
 on_the_newest_runtime!(
-    a_stopped_process_is_told,
+    a_stopped_process_is_reported,
     a_busy_process_is_not_recorded,
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
     all_processes_of_a_name,
     one_of_several_is_stopped,
     all_processes_of_a_name_are_changed,
-    who_starts_and_ends_is_told,
+    started_and_ended_processes_are_shown,
     one_name_can_be_watched,
 );
 
@@ -73,7 +73,7 @@ fn any_temporary_directory_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// A socket whose path is longer than the 108 bytes of a socket address.
-fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_socket_with_a_long_path_is_reachable(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let deep = folder.path().join("x".repeat(60)).join("y".repeat(60));
     fs::DirBuilder::new().recursive(true).mode(0o755).create(deep.join("t")).unwrap();
@@ -91,7 +91,7 @@ fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn thousands_of_stale_sockets_hide_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+fn thousands_of_stale_sockets_hide_no_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let name = unique("stale");
     let copy = folder();
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
@@ -177,7 +177,7 @@ fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Ski
 }
 
 /// runtap does not wait for a stopped process: it prints the doctor's explanation at once.
-fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_stopped_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("halt"), folder());
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
     let pid = Pid::from_raw(target.pid().try_into().unwrap()).unwrap();
@@ -393,7 +393,7 @@ fn one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn who_starts_and_ends_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+fn started_and_ended_processes_are_shown(runtime: &RealRuntime) -> Result<(), Skip> {
     let before = Target::start(idle(runtime)?);
     let later = idle(runtime)?.env("DOTNET_DefaultDiagnosticPortSuspend", "1");
     let mut command = command(["ps", "--watch", "--format", "json"]);

@@ -10,7 +10,7 @@ use crate::cli_hostile_texts::{judge_events, judge_lines, judge_meaning};
 use crate::common::{Recording, Target, command, runtap};
 
 on_each_runtime!(a_recording_of_odd_names_shows_them_harmless, tail_shows_odd_texts_harmless);
-on_the_newest_runtime!(names_of_threads_do_not_act);
+on_the_newest_runtime!(thread_names_have_no_side_effects);
 
 const RUNTIME: &str = "Microsoft-DotNETCore-SampleProfiler,Microsoft-Windows-DotNETRuntime:0x8019:4";
 const PROVIDERS: &str = "Evil-Source,Evil-Broken,Evil-SelfDesc,\
@@ -77,7 +77,7 @@ fn tail_shows_odd_texts_harmless(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The kernel keeps the first 15 bytes of a thread's name, which recordings contain.
-fn names_of_threads_do_not_act(runtime: &RealRuntime) -> Result<(), Skip> {
+fn thread_names_have_no_side_effects(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = evil(runtime, "deep")?;
     let file = target.temp.path().join("spin.nettrace");
     let recording = Recording::start(&target, file.clone(), &["--to", "nettrace", "--to", "speedscope"]);

@@ -219,18 +219,18 @@ fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<Subject, Skip>) -> Res
 }
 
 #[test]
-fn lines_are_told_as_jacoco_tells_them() {
+fn line_coverage_agrees_with_jacoco() {
     require!(told_alike(|_, folder| ecj(folder)));
 }
 
 #[test]
 #[ignore = "takes a minute: `cargo xtask sweep coverage`"]
-fn lines_of_javac_are_told_as_jacoco_tells_them() {
+fn line_coverage_of_javac_agrees_with_jacoco() {
     require!(told_alike(javac));
 }
 
 #[test]
 #[ignore = "takes a minute: `cargo xtask sweep coverage`"]
-fn lines_of_lucene_are_told_as_jacoco_tells_them() {
+fn line_coverage_of_lucene_agrees_with_jacoco() {
     require!(told_alike(lucene));
 }

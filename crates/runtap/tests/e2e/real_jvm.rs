@@ -118,7 +118,7 @@ fn named_classes_of_the_jdk() -> Result<(), Skip> {
 }
 
 #[test]
-fn calls_that_nobody_counted_are_unknown() {
+fn uncounted_calls_are_unknown() {
     said(coverage_without_counts());
 }
 
@@ -291,7 +291,7 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
 /// A main method that runs all the time was called before the agent was loaded: it must not be reported as never
 /// called.
 #[test]
-fn a_main_method_that_runs_is_not_dead() {
+fn a_running_main_method_is_not_reported_as_never_called() {
     said(attached_while_main_runs());
 }
 
@@ -383,7 +383,7 @@ fn a_java_for_musl_is_refused_before_it_is_started() {
 }
 
 #[test]
-fn who_has_no_jvm_is_left_alone() {
+fn processes_without_a_jvm_are_left_alone() {
     let mut sleep = Command::new("sleep");
     sleep.arg("100");
     let mut sleep = Running::start(sleep);
@@ -410,7 +410,7 @@ fn expressions_are_checked_first() {
 }
 
 #[test]
-fn what_is_no_program_is_said_to_be_none() {
+fn a_file_that_is_not_a_program_is_reported() {
     let finished = runtap(["jvm", "run", "--", "/etc/passwd"]);
     finished.expect_code(125).says("can't start /etc/passwd: it is no program");
     assert!(!finished.stderr.contains("JAVA_TOOL_OPTIONS"), "nothing was started: {finished}");
@@ -436,7 +436,7 @@ fn the_library_is_written_to_a_file() {
 
 /// The reason for a missing trace is reported, and the program continues.
 #[test]
-fn a_refusal_has_a_reason() {
+fn a_rejected_attach_has_a_reason() {
     said(refused());
 }
 
@@ -523,7 +523,7 @@ fn lives(pid: u32) -> bool {
 /// The program is frozen while it is traced: runtap does not wait for it, and its agent detaches once it continues.
 /// `cli_jvm` tests without Java that a second Ctrl-C waits for no agent.
 #[test]
-fn who_is_frozen_is_left() {
+fn a_frozen_program_is_not_waited_for() {
     said(frozen());
 }
 

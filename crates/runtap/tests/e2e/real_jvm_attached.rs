@@ -54,7 +54,7 @@ fn listed(never: &Value, class: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_ran_before_the_agent_came_is_not_dead() {
+fn methods_run_before_the_attach_are_not_reported_as_never_called() {
     said(attached_to_shop());
 }
 

@@ -89,7 +89,7 @@ fn afterwards() -> Result<(), Skip> {
 }
 
 #[test]
-fn the_same_agent_twice_is_one() {
+fn an_agent_given_twice_is_loaded_once() {
     said(twice());
 }
 
@@ -117,7 +117,7 @@ fn twice() -> Result<(), Skip> {
 }
 
 #[test]
-fn a_collector_of_another_user_is_not_obeyed() {
+fn an_agent_does_not_obey_a_collector_of_another_user() {
     said(not_obeyed());
 }
 
@@ -169,7 +169,7 @@ fn not_obeyed() -> Result<(), Skip> {
 }
 
 #[test]
-fn agents_of_other_users_are_let_in_by_an_option_only() {
+fn agents_of_other_users_are_accepted_only_by_an_option() {
     said(let_in());
 }
 

@@ -24,8 +24,8 @@ on_each_runtime!(
     every_child_is_recorded_from_its_first_event,
     a_program_that_was_started_for_a_port_is_recorded,
     children_that_run_already_are_recorded,
-    interrupted_at_any_moment_nobody_is_left_waiting,
-    killed_parents_leave_nobody_waiting,
+    interrupted_at_any_moment_no_process_stays_suspended,
+    killed_parents_leave_no_process_suspended,
     a_successor_frees_those_of_a_killed_tool,
 );
 
@@ -186,7 +186,7 @@ pub(crate) const SPAN: Duration = Duration::from_millis(1500);
 /// For each of three versions: twenty-one altogether.
 pub(crate) const MOMENTS: usize = 7;
 
-fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
+fn interrupted_at_any_moment_no_process_stays_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut moments = Moments::new(0x5eed_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;
@@ -214,7 +214,7 @@ fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Re
     Ok(())
 }
 
-fn killed_parents_leave_nobody_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
+fn killed_parents_leave_no_process_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut moments = Moments::new(0xdead_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;

@@ -64,7 +64,7 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn an_application_without_a_server_is_recorded_by_us() {
+fn an_application_without_a_server_is_recorded() {
     or_skip(|| {
         let folder = folder();
         let file = folder.path().join("talk.jsonl");
@@ -84,7 +84,7 @@ fn an_application_without_a_server_is_recorded_by_us() {
 }
 
 #[test]
-fn what_runtap_test_says_is_recorded_with_its_control_pipe() {
+fn runs_of_runtap_test_are_recorded_with_the_control_pipe() {
     or_skip(|| {
         let folder = folder();
         let module = folder.path().join("a module");
@@ -218,7 +218,7 @@ fn recorded_results(file: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn recordings_of_others_are_played_to_runtap_test() {
+fn recordings_of_other_servers_are_replayed_to_runtap_test() {
     or_skip(|| {
         let index = String::from_utf8(shared_data("mtp/transcripts/INDEX.tsv")?).unwrap();
         let transcripts = shared_dir().unwrap().join("data/mtp/transcripts");

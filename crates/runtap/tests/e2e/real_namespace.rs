@@ -15,21 +15,21 @@ use serde_json::Value;
 use crate::common::{command, counts, folder, json, ps_row, ps_row_of, runtap};
 use crate::speedscope;
 
-on_each_runtime!(a_container_is_no_obstacle, a_network_of_its_own_hides_nothing);
-on_the_newest_runtime!(a_clock_of_its_own_hides_nothing_in_a_crowd);
+on_each_runtime!(a_container_is_no_obstacle, a_process_in_a_network_namespace_is_found);
+on_the_newest_runtime!(a_process_in_a_time_namespace_is_found_in_a_crowded_folder);
 
 fn a_container_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &[])
 }
 
 /// In a separate network namespace, the kernel's table of sockets does not show its socket.
-fn a_network_of_its_own_hides_nothing(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_process_in_a_network_namespace_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &["--net"])
 }
 
 /// Its socket is in no table of the host, its name does not match its start time on the host's clock, and its folder
 /// has more names than are listed.
-fn a_clock_of_its_own_hides_nothing_in_a_crowd(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_process_in_a_time_namespace_is_found_in_a_crowded_folder(runtime: &RealRuntime) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can make namespaces and look into them"));
     }

@@ -18,7 +18,7 @@ use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
 on_each_runtime!(
     a_command_of_another_user_is_recorded,
-    a_private_temporary_folder_is_no_obstacle,
+    a_private_temporary_folder_does_not_prevent_recording,
     another_users_programs_of_a_killed_tool_are_freed,
 );
 
@@ -47,7 +47,7 @@ fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Sk
 }
 
 /// Root's temporary folder may be private, and the program inherits it, so its port has to be elsewhere.
-fn a_private_temporary_folder_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_private_temporary_folder_does_not_prevent_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
     let private = place.private();

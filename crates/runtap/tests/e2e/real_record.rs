@@ -14,8 +14,8 @@ use crate::common::{Target, command, folder, json as document, on, runtap};
 on_each_runtime!(
     every_command_of_microsofts_library_passes_as_it_is,
     dotnet_trace_gets_the_same_file_from_a_recording,
-    a_program_that_dials_a_tool_is_recorded_and_played,
-    another_process_is_asked_what_the_first_was_asked,
+    a_program_that_connects_to_a_tool_is_recorded_and_replayed,
+    a_second_process_gets_the_requests_of_the_first,
 );
 
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
@@ -268,7 +268,7 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
     Ok(())
 }
 
-fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_program_that_connects_to_a_tool_is_recorded_and_replayed(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let folder = folder();
     let place = |name: &str| folder.path().join(name).display().to_string();
@@ -308,7 +308,7 @@ fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> 
     Ok(())
 }
 
-fn another_process_is_asked_what_the_first_was_asked(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_second_process_gets_the_requests_of_the_first(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -390,7 +390,7 @@ fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_all_that_was_heard() {
+fn a_killed_recorder_leaves_all_received_bytes() {
     on(None, killed);
 }
 
@@ -426,7 +426,7 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn a_request_that_kills_passes_and_is_not_sent_again() {
+fn a_deadly_request_is_forwarded_once() {
     on(Some(10), deadly_hook);
 }
 

@@ -16,10 +16,10 @@ use crate::common::{Target, command, counts};
 
 on_the_newest_runtime!(
     verbs_reach_another_machine,
-    who_does_not_know_the_token_stays_out,
-    what_is_passed_on_is_refused,
-    what_was_overheard_is_of_no_use,
-    strangers_hold_nobody_up,
+    clients_without_the_token_are_rejected,
+    forwarded_handshakes_are_rejected,
+    a_recorded_handshake_is_useless,
+    strangers_delay_no_other,
 );
 
 /// A program that is idle until it receives input.
@@ -147,7 +147,7 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Skip> {
+fn clients_without_the_token_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     let offered = Offered::start(runtime)?;
     let ps = |options: &[&str], token: Option<&str>| {
         let mut ps = command(["ps", &offered.url("")]);
@@ -189,7 +189,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
 }
 
 /// A listener at another address that forwards all bytes to a router with this token fails.
-fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
+fn forwarded_handshakes_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     let offered = Offered::start(runtime)?;
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, there) = (relay.local_addr().unwrap(), offered.address);
@@ -213,7 +213,7 @@ fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// Replays a client's recorded bytes on another connection. The listener in between looks like a tunnel.
-fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_recorded_handshake_is_useless(runtime: &RealRuntime) -> Result<(), Skip> {
     let offered = Offered::start(runtime)?;
     let spy = TcpListener::bind(("127.0.0.2", offered.address.port())).unwrap();
     let url = format!("runtap://{}", spy.local_addr().unwrap());
@@ -248,7 +248,7 @@ fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn strangers_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
+fn strangers_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
     let offered = Offered::start(runtime)?;
     let strangers: Vec<TcpStream> = (0..300)
         .map(|n| {

@@ -10,10 +10,10 @@ use crate::common::{Target, command, folder, json, runtap};
 
 on_each_runtime!(
     a_default_port_is_resumed,
-    a_killed_tool_leaves_nobody_behind,
+    a_killed_tool_leaves_no_process_suspended,
     several_ports_are_all_taken_over,
-    a_tool_that_lives_keeps_its_programs,
-    whoever_dials_in_goes_on,
+    resume_leaves_the_programs_of_a_live_tool_alone,
+    every_connecting_process_is_resumed,
 );
 
 /// A program that is idle until it receives input.
@@ -60,7 +60,7 @@ fn run_to_their_end(programs: Vec<Program>) {
     }
 }
 
-fn a_killed_tool_leaves_nobody_behind(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_killed_tool_leaves_no_process_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = folder.path().join("port");
     // A tool that held them suspended and was killed: its socket is stale.
@@ -91,7 +91,7 @@ fn several_ports_are_all_taken_over(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_tool_that_lives_keeps_its_programs(runtime: &RealRuntime) -> Result<(), Skip> {
+fn resume_leaves_the_programs_of_a_live_tool_alone(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = folder.path().join("port");
     let tool = UnixListener::bind(&port).unwrap();
@@ -108,7 +108,7 @@ fn a_tool_that_lives_keeps_its_programs(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-fn whoever_dials_in_goes_on(runtime: &RealRuntime) -> Result<(), Skip> {
+fn every_connecting_process_is_resumed(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = format!("{},LISTEN", folder.path().join("port").display());
     let mut resume = command(["resume", "--diagnostic-port"]);

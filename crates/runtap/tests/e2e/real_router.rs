@@ -21,8 +21,8 @@ on_the_newest_runtime!(
     client_client,
     local_runtimes,
     two_tools_at_once,
-    what_kills_a_runtime_does_not_pass,
-    silent_clients_hold_nobody_up,
+    deadly_requests_are_not_forwarded,
+    silent_clients_delay_no_other,
 );
 
 /// A program that is idle until it receives input.
@@ -290,7 +290,7 @@ fn deadly() -> Vec<Vec<u8>> {
     all
 }
 
-fn what_kills_a_runtime_does_not_pass(runtime: &RealRuntime) -> Result<(), Skip> {
+fn deadly_requests_are_not_forwarded(runtime: &RealRuntime) -> Result<(), Skip> {
     let temp = folder();
     let target = Target::start(idle(runtime)?);
     let address = tcp_to_socket(target.socket()).to_string();
@@ -312,7 +312,7 @@ fn what_kills_a_runtime_does_not_pass(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-fn silent_clients_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
+fn silent_clients_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
     let (temp, address) = (folder(), free_port());
     let router = Router::start(temp.path(), &["server-server", "--tcp-server", &address.to_string()]);
     let port = temp.path().join("port");

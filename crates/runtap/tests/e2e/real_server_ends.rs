@@ -8,7 +8,7 @@ use crate::real_demo::demo;
 
 /// A killed server leaves its socket. Its successor has its own socket, and no tool confuses them.
 #[test]
-fn the_socket_of_a_killed_server_confuses_nobody() {
+fn the_socket_of_a_killed_server_confuses_no_tool() {
     let peer = require!(Peer::available("dotnet-trace"));
     let folder = folder();
     let sockets = || {

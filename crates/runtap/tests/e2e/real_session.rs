@@ -13,10 +13,10 @@ on_each_runtime!(
     only_these_events_come,
     all_but_these_events_come,
     no_stacks_are_recorded,
-    the_rundown_is_what_was_asked_for,
-    a_runtime_that_cannot_wait_says_so,
+    the_rundown_is_as_requested,
+    a_runtime_that_cannot_be_suspended_is_reported,
     arguments_reach_a_provider_as_they_were_typed,
-    a_file_that_a_recording_is_writing_is_not_taken_by_another,
+    a_file_of_a_running_recording_is_not_used_by_another,
 );
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -97,7 +97,7 @@ fn no_stacks_are_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// 144 is a method, 152 a module: with only the loader's keyword there are no methods.
-fn the_rundown_is_what_was_asked_for(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_rundown_is_as_requested(runtime: &RealRuntime) -> Result<(), Skip> {
     let (_target, summary, file) = record(runtime, &["--clrevents", "gc", "--rundown-keyword", "0x8"])?;
     let told = |id| count_of(&counts(&file, 0), RUNDOWN, id);
     assert!(told(152) + told(154) > 0, "modules are told");
@@ -153,7 +153,7 @@ fn arguments_reach_a_provider_as_they_were_typed(runtime: &RealRuntime) -> Resul
     Ok(())
 }
 
-fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_file_of_a_running_recording_is_not_used_by_another(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("allocs", &["4", "2", "--stdin", "--linger", "600"])?);
     let file = target.temp.path().join("x.nettrace");
     let first = Recording::start(&target, file.clone(), &["--clrevents", "gc+exception"]);
@@ -180,7 +180,7 @@ fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRunt
     Ok(())
 }
 
-fn a_runtime_that_cannot_wait_says_so(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_runtime_that_cannot_be_suspended_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (_target, summary, _) = record(runtime, &["--clrevents", "gc", "--buffering", "Block"])?;
     assert!(downgrades(&summary).contains("this runtime cannot block writers"), "{summary:#}");
     Ok(())

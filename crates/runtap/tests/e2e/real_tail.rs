@@ -12,8 +12,8 @@ on_each_runtime!(
     every_event_is_a_line,
     the_last_events_are_not_held_back,
     filters_choose,
-    the_time_ends_it,
-    a_provider_that_says_nothing_is_named,
+    the_duration_ends_the_recording,
+    a_provider_without_events_is_named,
     a_reader_that_leaves_ends_it
 );
 on_the_newest_runtime!(
@@ -66,7 +66,7 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// A note like that of `trace`, never an error: whether there should have been events is unknown.
-fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_provider_without_events_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
     let note = "no events were received from Demo-Strom: the program wrote none, or the provider name";
     let tail = |more: &[&str]| {
@@ -120,7 +120,7 @@ fn filters_choose(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn the_time_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_duration_ends_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
     let finished = runtap(["tail", &target.p(), STORM[0], STORM[1], "--duration", "1s", "--format", "text"]);
     let text = finished.expect_code(0).text();

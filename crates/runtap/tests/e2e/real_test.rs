@@ -210,7 +210,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_platforms_code() {
+fn usage_errors_have_the_platforms_exit_code() {
     let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
     wrong(&[]).expect_code(5).says("no test application specified").says("hint:");
     wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
@@ -255,7 +255,7 @@ fn mistakes_are_told_with_the_platforms_code() {
 }
 
 #[test]
-fn it_is_said_once_that_runs_are_not_remembered() {
+fn a_missing_history_is_reported_once() {
     let folder = folder();
     let in_the_way = folder.path().join("file");
     fs::write(&in_the_way, "").unwrap();

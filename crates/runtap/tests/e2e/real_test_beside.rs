@@ -68,12 +68,12 @@ fn older_platforms_too() {
 }
 
 #[test]
-fn mstest_too() {
+fn mstest_totals_agree() {
     are_equal(&[("library-mstest-4.5.2", "library-mstest.dll")], &[]);
 }
 
 #[test]
-fn nunit_too() {
+fn nunit_totals_agree() {
     are_equal(&[("library-nunit-5.0.0", "library-nunit.dll")], &[]);
 }
 
@@ -91,7 +91,7 @@ fn several_applications_of_different_frameworks_too() {
 }
 
 #[test]
-fn xunit_too() {
+fn xunit_totals_agree() {
     let [theirs, ours] = match beside(&[("library-xunit-3.2.2", "library-xunit.dll")], &[]) {
         Ok(both) => both,
         Err(skip) => return skip.report(),

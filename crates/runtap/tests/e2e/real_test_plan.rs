@@ -144,7 +144,7 @@ fn failed_tests_are_run_again_until_there_are_none() {
 }
 
 #[test]
-fn what_was_broken_or_stopped_is_run_again_as_a_whole() {
+fn broken_or_stopped_modules_are_rerun_completely() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "slow:4:2000"];
     trial.run(&["--timeout", "900ms"], &suite).expect_code(3);
@@ -176,7 +176,7 @@ fn parts_by_time_are_all_tests_together() {
 }
 
 #[test]
-fn failures_in_quarantine_are_told_and_do_not_count() {
+fn failures_in_quarantine_are_reported_but_do_not_count() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "flaky:1"];
     let told = lines(trial.run(&["--quarantine", "class = Flaky"], &suite).expect_code(0).text());

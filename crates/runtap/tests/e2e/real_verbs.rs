@@ -12,7 +12,7 @@ on_each_runtime!(
     variables_change_for_the_program,
     a_hook_runs_at_once,
     a_hook_waits_for_a_suspended_program,
-    a_file_that_is_no_hook_is_not_sent,
+    a_file_that_is_not_an_assembly_is_not_sent_as_a_hook,
     a_profiler_is_attached_with_its_data,
     a_profiler_that_refuses_says_so,
     a_profiler_is_loaded_at_the_start,
@@ -93,7 +93,7 @@ fn a_hook_waits_for_a_suspended_program(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-fn a_file_that_is_no_hook_is_not_sent(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_file_that_is_not_an_assembly_is_not_sent_as_a_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let text = target.temp.path().join("text.dll");
     fs::write(&text, "no assembly").unwrap();

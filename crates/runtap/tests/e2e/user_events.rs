@@ -102,7 +102,7 @@ fn real_another_file_reaches_a_container(runtime: &RealRuntime) -> Result<(), Sk
 }
 
 #[test]
-fn mistakes_are_told_first() {
+fn usage_errors_are_reported_first() {
     let user_events =
         |spec: &str| runtap(["trace", "-p", "4194304", "--clrevents", "gc", "--user-events", spec]);
     user_events("Other=x").expect_code(2).says("Other, which is not recorded");

@@ -196,7 +196,7 @@ pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
     })
 }
 
-pub(crate) fn what_is_said_is_by_the_rules() -> Outcome {
+pub(crate) fn messages_conform_to_the_rules() -> Outcome {
     or_skip(|| {
         for name in ["harness", "application", "wrapped"] {
             let folder = folder();

@@ -48,7 +48,7 @@ pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
     })
 }
 
-pub(crate) fn the_negotiated_version_is_said() -> Outcome {
+pub(crate) fn the_negotiated_version_is_reported() -> Outcome {
     or_skip(|| {
         let folder = project(&[]);
         let failing = ["sh", "-c", "echo 1..1; echo not ok 1 - adds; exit 1"];
@@ -136,7 +136,7 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
     })
 }
 
-pub(crate) fn quiet_libtest_is_refused() -> Outcome {
+pub(crate) fn quiet_libtest_is_rejected() -> Outcome {
     or_skip(|| {
         let folder = project(&[]);
         let script = "echo; echo 'running 2 tests'; echo ..; echo; echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 \

@@ -22,7 +22,7 @@ fn write(folder: &Path, agent: usize, hello: u8, data: &[u8]) {
 /// Each agent has an event that waits for others, and the largest method id: naive code would allocate megabytes for
 /// either.
 #[test]
-fn many_agents_that_have_said_little_take_little_memory() {
+fn many_agents_with_little_data_take_little_memory() {
     let folder = folder();
     let entry = |sequence, method| {
         say(Dialect::V1, &Message::Entry { at: Stamp { time: 0, sequence, thread: 0 }, method })
