@@ -106,13 +106,13 @@ impl Drop for Crowd {
 }
 
 /// A server in this process, so owned by root, that waits for a client.
-struct Silent {
+struct SilentServer {
     path: PathBuf,
     client: UnixStream,
     server: thread::JoinHandle<()>,
 }
 
-impl Silent {
+impl SilentServer {
     fn among(crowd: &Crowd) -> Self {
         let me = std::process::id();
         let name = SocketName::runtime(me, System::current().start_time(me).unwrap());
@@ -144,7 +144,7 @@ fn process(document: &Value, pid: u32) -> &Value {
 fn doctor_searches_once_for_blocking_clients() {
     let part = "if n < 60: return listen()\nfor _ in range(15000): os.dup(0)";
     let crowd = require!(Crowd::of(90, part));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["doctor", "--format", "json"])).expect_code(0).json();
     assert!(told["processes"].as_array().unwrap().len() > 60);
     let me = std::process::id();
@@ -161,7 +161,7 @@ fn doctor_reads_no_crowd_of_memory_maps() {
     let part = "flags, rights = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, [mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE]
 return [mmap.mmap(-1, 4096, flags, rights[n % 2]) for n in range(60000)]";
     let crowd = require!(Crowd::of(20, part));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["doctor", "--format", "json"]));
     let document = told.expect_code(0).json();
     process(&document, std::process::id());
@@ -175,7 +175,7 @@ return [mmap.mmap(-1, 4096, flags, rights[n % 2]) for n in range(60000)]";
 #[test]
 fn ps_waits_for_two_hundred_silent_ones_at_once() {
     let crowd = require!(Crowd::of(200, "return listen()"));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["ps", "--format", "json"])).expect_code(0).json();
     let mut crowded = 0;
     for row in told["processes"].as_array().unwrap() {

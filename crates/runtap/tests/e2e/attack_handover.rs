@@ -14,8 +14,8 @@ use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
 use crate::attacker::Squatter;
-use crate::common::{Left, command, folder, port_of_those_with, runtap, shell, trace_of};
-use crate::hostile_ports::{RESUME, dial, request};
+use crate::common::{RemoveOnDrop, command, folder, port_of_those_with, runtap, shell, trace_of};
+use crate::hostile_ports::{RESUME, connect_as_runtime, request};
 
 /// Creates a folder like `/tmp`; `None` if no other user is available.
 fn shared_folder() -> Option<TempDir> {
@@ -36,7 +36,7 @@ pub(crate) fn state(port: &Path) -> (u64, u64, u32, u32) {
 
 /// Checks that the file stays unchanged for some time.
 #[track_caller]
-pub(crate) fn stays(port: &Path, before: (u64, u64, u32, u32)) {
+pub(crate) fn check_unchanged(port: &Path, before: (u64, u64, u32, u32)) {
     for _ in 0..100 {
         assert_eq!(state(port), before);
         sleep(Duration::from_millis(10));
@@ -61,7 +61,7 @@ fn without_run(traced: &Command) -> Command {
 }
 
 /// Returns a command that exits while a child of it keeps running until the file `end` exists or the folder is gone.
-fn outlived(place: &Path) -> Command {
+fn command_with_orphan(place: &Path) -> Command {
     let script = "(until [ -e \"$1/end\" -o ! -e \"$1\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
     let mut launched = shell(script, [place.as_os_str()]);
     launched.env("TMPDIR", place);
@@ -72,7 +72,7 @@ fn outlived(place: &Path) -> Command {
 fn a_guard_takes_over_the_port_without_a_gap() {
     for in_temporary_folder in [false, true] {
         let Some(place) = shared_folder() else { return };
-        let traced = outlived(place.path());
+        let traced = command_with_orphan(place.path());
         let tracing = Running::start(if in_temporary_folder { without_run(&traced) } else { traced });
         let port = port_of_those_with(place.path());
         assert_eq!(port.starts_with(place.path()), in_temporary_folder);
@@ -81,14 +81,14 @@ fn a_guard_takes_over_the_port_without_a_gap() {
         let squatter = Squatter::at(&port);
         fs::write(place.path().join("go"), "").unwrap();
         tracing.wait().says("stays in the background");
-        stays(&port, before);
+        check_unchanged(&port, before);
         // The port is served: a process that connects is told to resume.
-        let asked = request(&mut dial(&port, 7));
+        let asked = request(&mut connect_as_runtime(&port, 7));
         assert_eq!(asked.map(|(set, number, _)| (set, number)), Some(RESUME));
         fs::write(place.path().join("end"), "").unwrap();
         eventually("the end of the guard", || (!port.parent().unwrap().exists()).then_some(()));
         sleep(Duration::from_millis(200));
-        squatter.was_kept_out();
+        squatter.never_succeeded();
     }
 }
 
@@ -96,16 +96,16 @@ fn a_guard_takes_over_the_port_without_a_gap() {
 #[test]
 fn a_killed_guard_leaves_a_name_that_others_cannot_take() {
     let Some(place) = shared_folder() else { return };
-    let tracing = Running::start(without_run(&outlived(place.path())));
+    let tracing = Running::start(without_run(&command_with_orphan(place.path())));
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     fs::write(place.path().join("go"), "").unwrap();
     let finished = tracing.wait();
     kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
-    stays(&port, before);
-    squatter.was_kept_out();
+    check_unchanged(&port, before);
+    squatter.never_succeeded();
     fs::write(place.path().join("end"), "").unwrap();
 }
 
@@ -136,10 +136,10 @@ fn a_named_port_in_a_shared_folder_remains_roots() {
         waiting.signal(Signal::INT);
         let told = waiting.wait();
         told.expect_code(code).says(port.to_str().unwrap()).says("such as /run/NAME");
-        stays(&port, taken);
+        check_unchanged(&port, taken);
         last = Some(taken);
     }
-    squatter.unwrap().was_kept_out();
+    squatter.unwrap().never_succeeded();
 }
 
 /// In a folder to which only root can write, no warning is printed and no file is left.

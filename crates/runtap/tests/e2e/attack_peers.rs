@@ -17,7 +17,7 @@ use crate::common::{command, folder, ps, socket_in};
 use crate::real_doctor_rights::NOBODY as SETPRIV;
 
 /// A folder like `/tmp`, on tmpfs or on disk, with a diagnosable program of root.
-struct Scene {
+struct SharedFolder {
     folder: TempDir,
     victim: Running,
 }
@@ -46,7 +46,7 @@ fn root() -> Result<(), Skip> {
     root.then_some(()).ok_or_else(|| Skip::because("only root can become somebody else"))
 }
 
-impl Scene {
+impl SharedFolder {
     fn each(test: impl Fn(&Self)) {
         for folder in file_systems() {
             let victim = serve(folder.path());
@@ -105,7 +105,7 @@ fn sleeper() -> Running {
 #[test]
 fn a_router_socket_of_another_user_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let pid = scene.pid().to_string();
         let router = scene.at(format!("dotnet-diagnostic-dsrouter-{pid}-1-socket"));
         let attacker = Attacker::at(&router);
@@ -120,12 +120,12 @@ fn a_router_socket_of_another_user_is_not_queried() {
         assert_eq!(row["reachable"], true);
         assert_eq!(row["socket"], own.to_str().unwrap());
         scene.runtap(&["doctor", &pid]).expect_code(0);
-        attacker.was_not_dialled();
+        attacker.has_no_connection();
 
         // A user who gives the path is told the owner of the socket.
         let named = scene.runtap(&["info", "--diagnostic-port", router.to_str().unwrap()]);
         named.expect_code(3).says("of user nobody").says("nothing was sent");
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
@@ -133,7 +133,7 @@ fn a_router_socket_of_another_user_is_not_queried() {
 #[test]
 fn a_stranger_with_the_name_of_a_process_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let sleeper = sleeper();
         let pid = sleeper.id();
         let attacker = Attacker::at(&scene.at(SocketName::runtime(pid, start_time(pid)).to_string()));
@@ -156,14 +156,14 @@ fn a_stranger_with_the_name_of_a_process_is_not_queried() {
         let doctor = scene.runtap(&["doctor", &pid]);
         assert!(doctor.expect_code(3).text().contains("not-dotnet"), "{doctor}");
         assert!(ps(scene.command(&["ps"])).iter().all(|row| row["pid"] != sleeper.id()));
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
 #[test]
 fn a_socket_elsewhere_is_found_despite_a_strangers_socket_of_its_name() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         // The victim's temporary folder differs from that of the test; the stranger has a socket of the same name in
         // the latter.
         let own = folder();
@@ -173,14 +173,14 @@ fn a_socket_elsewhere_is_found_despite_a_strangers_socket_of_its_name() {
         let pid = victim.id().to_string();
         scene.runtap(&["set-env", "-p", &pid, "DB_PASSWORD=secret"]).expect_code(0);
         scene.runtap(&["info", "-p", &pid]).expect_code(0);
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
 #[test]
 fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let socket = socket_in(scene.folder.path(), scene.pid());
         let named = |path: &Path| scene.runtap(&["info", "--diagnostic-port", path.to_str().unwrap()]);
         named(&socket).expect_code(0);
@@ -216,7 +216,7 @@ fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
 #[test]
 fn a_socket_older_than_a_processs_rights_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         // This process is root's, and one of its threads listens as nobody.
         let me = std::process::id();
         let path = scene.at(SocketName::runtime(me, start_time(me)).to_string());
@@ -228,7 +228,7 @@ fn a_socket_older_than_a_processs_rights_is_not_queried() {
             .runtap(&["set-env", "--diagnostic-port", path, "DB_PASSWORD=secret"])
             .expect_code(3)
             .says(&told);
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
@@ -238,7 +238,7 @@ fn a_socket_older_than_a_processs_rights_is_not_queried() {
 #[test]
 fn no_number_of_decoys_hides_a_process() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let own = socket_in(scene.folder.path(), scene.pid());
         let place = |number: usize| {
             let folder = scene.at(number.to_string());
@@ -268,7 +268,7 @@ fn no_number_of_decoys_hides_a_process() {
         reached();
         let of_root: Vec<_> = (20..40).map(|number| Attacker::of_user(&place(number), None)).collect();
         reached();
-        links.iter().chain(&of_root).for_each(Attacker::was_not_dialled);
+        links.iter().chain(&of_root).for_each(Attacker::has_no_connection);
     });
 }
 
@@ -292,7 +292,7 @@ fn thousands_of_names_cause_no_delay() {
         let finished = run(command);
         assert!([Some(0), Some(3)].contains(&finished.code()), "{finished}");
     }
-    attacker.heard_nothing();
+    attacker.received_nothing();
 }
 
 /// A process in mount and pid namespaces with its own root, as in a container; `inside` is that root.
@@ -363,7 +363,7 @@ fn links_of_a_container_lead_to_no_socket_of_the_host() {
         // The path as users would give it.
         let named = format!("/proc/{}/root/tmp/{}", container.pid, socket.file_name().unwrap().display());
         run(command(["info", "--diagnostic-port", &named])).expect_code(3);
-        listening.was_not_dialled();
+        listening.has_no_connection();
         fs::remove_file(&socket).unwrap();
     }
 }
@@ -383,7 +383,7 @@ fn folders_of_a_container_lead_to_no_socket_of_the_host() {
             let link = container.inside.join("evil");
             symlink(target, &link).unwrap();
             everything(&scene, container.pid);
-            listening.was_not_dialled();
+            listening.has_no_connection();
             fs::remove_file(link).unwrap();
         }
     }
@@ -400,5 +400,5 @@ fn links_that_stay_in_a_container_are_followed() {
     let told = run(command(["info", "-p", &container.pid.to_string()]));
     // The socket was found and connected to, but does not belong to the process.
     told.expect_code(3).says(&format!("PID {} of user root, not {}", std::process::id(), container.pid));
-    listening.heard_nothing();
+    listening.received_nothing();
 }

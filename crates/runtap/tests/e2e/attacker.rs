@@ -20,7 +20,7 @@ pub(crate) const NOBODY: u32 = 65_534;
 
 /// A listener that does not answer, until the test ends.
 pub(crate) struct Attacker {
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<Received>>,
 }
 
 /// Permanently changes the user of this thread.
@@ -31,7 +31,7 @@ pub(crate) fn become_user(uid: u32) {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     connections: usize,
     bytes: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Attacker {
 
     /// Listens at `path` as this user; `None` is the current user.
     pub(crate) fn of_user(path: &Path, uid: Option<u32>) -> Self {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(Received::default()));
         let (path, kept) = (path.to_owned(), Arc::clone(&heard));
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
@@ -70,15 +70,15 @@ impl Attacker {
 
     /// Checks that no bytes were received.
     #[track_caller]
-    pub(crate) fn heard_nothing(&self) {
+    pub(crate) fn received_nothing(&self) {
         let heard = self.heard.lock().unwrap();
         assert!(heard.bytes.is_empty(), "it was told: {}", String::from_utf8_lossy(&heard.bytes));
     }
 
     /// Checks that no connection was made.
     #[track_caller]
-    pub(crate) fn was_not_dialled(&self) {
-        self.heard_nothing();
+    pub(crate) fn has_no_connection(&self) {
+        self.received_nothing();
         assert_eq!(self.heard.lock().unwrap().connections, 0);
     }
 }
@@ -115,7 +115,7 @@ impl Squatter {
 
     /// Checks that no attempt has succeeded.
     #[track_caller]
-    pub(crate) fn was_kept_out(self) {
+    pub(crate) fn never_succeeded(self) {
         self.over.store(true, Ordering::Relaxed);
         assert_eq!(self.tries.join().unwrap(), None, "what another user has done to the port");
     }

@@ -112,7 +112,7 @@ fn stacks_of_events_are_shortened() {
 }
 
 /// Runs `runtap` with limited address space, which includes the program and the stacks of its threads.
-pub(crate) fn within(megabytes: u64, arguments: &[&str]) -> Finished {
+pub(crate) fn run_with_memory(megabytes: u64, arguments: &[&str]) -> Finished {
     let mut command = Command::new("sh");
     let script = format!("ulimit -v {}; exec \"$0\" \"$@\" > /dev/null", megabytes << 10);
     command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_runtap")).args(arguments);
@@ -121,37 +121,41 @@ pub(crate) fn within(megabytes: u64, arguments: &[&str]) -> Finished {
 
 /// The size of the streams, and the megabytes for reading one: a debug build's own memory, and the contents of its
 /// tables.
-const STREAM: u64 = 3 << 20;
-const MOST: u64 = 512;
+const STREAM_SIZE: u64 = 3 << 20;
+const MAX_MEGABYTES: u64 = 512;
 
 fn check_file(growth: Growth) {
     let folder = folder();
     let path = folder.path().join("hostile.nettrace");
-    growth.write(STREAM, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
+    growth.write(STREAM_SIZE, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
     let (file, out) = (path.to_str().unwrap(), folder.path().join("out"));
     let out = out.to_str().unwrap();
     // No end marker: partial.
-    within(MOST, &["events", file]).expect_code(5);
-    within(MOST, &["events", file, "--count"]).expect_code(5);
-    within(MOST, &["report", file, "threadpool"]).expect_code(5);
-    within(MOST, &["inspect", file]).expect_code(5);
-    within(MOST, &["inspect", file, "--format", "json"]).expect_code(5);
-    within(MOST, &["repair", file, "-o", out]).expect_code(0);
-    let converted = within(MOST, &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"]);
+    run_with_memory(MAX_MEGABYTES, &["events", file]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["events", file, "--count"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["report", file, "threadpool"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["inspect", file]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["inspect", file, "--format", "json"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["repair", file, "-o", out]).expect_code(0);
+    let converted = run_with_memory(
+        MAX_MEGABYTES,
+        &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"],
+    );
     assert!(matches!(converted.code(), Some(1 | 5)), "{growth:?}: {converted:?}");
 }
 
 fn check_live(growth: Growth) {
     let folder = folder();
     let socket = folder.path().join("runtime");
-    serve(growth, STREAM, &socket);
+    serve(growth, STREAM_SIZE, &socket);
     let port = format!("{},connect", socket.display());
-    within(MOST, &["tail", "--diagnostic-port", &port, "--providers", "Hostile"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["tail", "--diagnostic-port", &port, "--providers", "Hostile"])
+        .expect_code(5);
     let out = folder.path().join("out.nettrace");
     let out = out.to_str().unwrap();
-    let traced = within(MOST, &["trace", "--diagnostic-port", &port, "-o", out]);
+    let traced = run_with_memory(MAX_MEGABYTES, &["trace", "--diagnostic-port", &port, "-o", out]);
     traced.expect_code(5);
-    assert!(fs::metadata(out).unwrap().len() >= STREAM, "{growth:?}: what was received is there");
+    assert!(fs::metadata(out).unwrap().len() >= STREAM_SIZE, "{growth:?}: what was received is there");
 }
 
 /// A thread takes more memory than the fifteen bytes that describe it, and several times as much in a profile.
@@ -165,15 +169,18 @@ fn threads_beyond_the_limit_are_left_out_of_profiles() {
     let file = path.to_str().unwrap();
     let said = "because of too many threads (more than 262,144)";
     let to = ["--to", "folded", "--view", "thread-time"];
-    let converted = within(less, &[&["convert", file, "-o", out], &to[..]].concat());
+    let converted = run_with_memory(less, &[&["convert", file, "-o", out], &to[..]].concat());
     converted.expect_code(5).says(said).says("the end marker is missing");
     // The lines of the retained threads, each with its only sample.
     assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
-    within(less, &["report", file, "cpu", "--view", "thread-time"]).expect_code(5).says(said);
+    run_with_memory(less, &["report", file, "cpu", "--view", "thread-time"]).expect_code(5).says(said);
 
     serve(Growth::Threads, threads, &socket);
     let port = format!("{},connect", socket.display());
-    let traced = within(MOST, &[&["trace", "--diagnostic-port", &port, "-o", out], &to[..]].concat());
+    let traced = run_with_memory(
+        MAX_MEGABYTES,
+        &[&["trace", "--diagnostic-port", &port, "-o", out], &to[..]].concat(),
+    );
     traced.expect_code(5).says(said);
     assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
 }
@@ -215,7 +222,7 @@ each! {
 }
 
 /// The maximum memory for rows of a file, whatever their number, without the executable.
-const MOST_FOR_ROWS: u64 = 64 << 20;
+const MAX_ROW_MEMORY: u64 = 64 << 20;
 
 /// Runs a verb over a file and discards the output; returns the exit code and the peak memory.
 fn memory_of(words: &[&str], file: &Path) -> (Option<i32>, u64) {
@@ -252,10 +259,10 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
 
     for verb in [&["mtp", "inspect", "--format", "json"][..], &["inspect", "--format", "json"]] {
         let (code, most) = memory_of(verb, &rows);
-        assert!(code == Some(0) && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code == Some(0) && most > 0 && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
         // More connections than are retained.
         let (code, most) = memory_of(verb, &opens);
-        assert!(code == Some(5) && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code == Some(5) && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
     }
     let document = runtap([
         OsStr::new("mtp"),
@@ -278,14 +285,16 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
     let limited = runtap([OsStr::new("replay"), "--max-size".as_ref(), "1".as_ref(), bomb.as_os_str()]);
     limited.expect_code(2).says("decompressed data exceeds 1048576 bytes");
     // Retained transcripts are bounded too.
-    within(MOST, &["replay", opens.to_str().unwrap()]).expect_code(2).says("more than 262144 connections");
+    run_with_memory(MAX_MEGABYTES, &["replay", opens.to_str().unwrap()])
+        .expect_code(2)
+        .says("more than 262144 connections");
 }
 
 /// The maximum memory for a recording of test applications in a debug build: the state of the connections.
 #[cfg(target_os = "linux")]
 #[test]
 fn recordings_of_test_applications_take_bounded_memory() {
-    const MOST_HELD: u64 = 512 << 20;
+    const MAX_HELD_MEMORY: u64 = 512 << 20;
     let folder = folder();
     let line = |kind: &str, conn: u32| format!("{{\"kind\":\"{kind}\",\"t\":0,\"conn\":\"c{conn}\"}}\n");
     let header = "{\"kind\":\"header\",\"t\":0,\"protocol\":\"diagnostic-ipc\"}\n";
@@ -303,9 +312,9 @@ fn recordings_of_test_applications_take_bounded_memory() {
         &["mtp", "replay", "--pipe", "/nonexistent/server"],
     ] {
         let (code, most) = memory_of(verb, &rows);
-        assert!(code.is_some() && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code.is_some() && most > 0 && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
         let (code, most) = memory_of(verb, &opens);
-        assert!(code.is_some() && most > 0 && most < MOST_HELD, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code.is_some() && most > 0 && most < MAX_HELD_MEMORY, "{verb:?}: {code:?}, {most} bytes");
     }
 }
 
@@ -344,7 +353,7 @@ fn results_of_a_test_command_take_bounded_memory() {
             _ => &["--", "cat", &printed],
         };
         runtap([&host[..], command].concat()).expect_code(0);
-        within(MEGABYTES, &["test", "--no-history", &module]).expect_code(code);
+        run_with_memory(MEGABYTES, &["test", "--no-history", &module]).expect_code(code);
     }
 }
 

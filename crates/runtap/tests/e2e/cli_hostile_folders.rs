@@ -16,7 +16,7 @@ use crate::cli_outputs::{names, recorded};
 use crate::common::{command, folder, runtap, shell};
 use crate::real_doctor_rights::{NOBODY, Place};
 
-const NOBODYS: u32 = 65534;
+const NOBODY_UID: u32 = 65534;
 const SECRET: &[u8] = b"what root has";
 
 /// A world-writable folder, and a file of root beside it.
@@ -62,7 +62,7 @@ impl Shared {
         if !theirs.is_dir() {
             fs::create_dir(&theirs).unwrap();
             fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
-            std::os::unix::fs::chown(&theirs, Some(NOBODYS), None).unwrap();
+            std::os::unix::fs::chown(&theirs, Some(NOBODY_UID), None).unwrap();
         }
         let left = theirs.join("left");
         run(shell(script, [left.as_os_str(), self.victim.as_os_str()])).expect_code(0);
@@ -205,7 +205,7 @@ fn no_mode_is_copied_from_a_file_that_others_could_have_moved() {
         // In a folder to which a group other than root's own can write.
         let group = shared.dir.path().join("group");
         fs::create_dir(&group).unwrap();
-        std::os::unix::fs::chown(&group, None, Some(NOBODYS)).unwrap();
+        std::os::unix::fs::chown(&group, None, Some(NOBODY_UID)).unwrap();
         fs::set_permissions(&group, fs::Permissions::from_mode(0o775)).unwrap();
         fs::rename(&own, group.join("x")).unwrap();
         assert_eq!(convert(&group.join("x")), 0o600);
@@ -370,19 +370,19 @@ fn honest_links_are_followed() {
     };
     fs::copy(&recording, place.path().join("x.nettrace")).unwrap();
     let theirs = folder();
-    std::os::unix::fs::chown(theirs.path(), Some(NOBODYS), None).unwrap();
+    std::os::unix::fs::chown(theirs.path(), Some(NOBODY_UID), None).unwrap();
     fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let real = theirs.path().join("real");
     // Links of root are followed by every user.
     let link = theirs.path().join("link");
     symlink("./real", &link).unwrap();
     convert(&NOBODY, &link).expect_code(5);
-    assert_eq!(fs::metadata(&real).unwrap().uid(), NOBODYS);
+    assert_eq!(fs::metadata(&real).unwrap().uid(), NOBODY_UID);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     // The user's own link, in the user's own folder.
     let own = theirs.path().join("own");
     symlink(&link, &own).unwrap();
-    std::os::unix::fs::lchown(&own, Some(NOBODYS), None).unwrap();
+    std::os::unix::fs::lchown(&own, Some(NOBODY_UID), None).unwrap();
     fs::remove_file(&real).unwrap();
     convert(&NOBODY, &own).expect_code(5);
     assert!(fs::metadata(&real).unwrap().len() > 10);

@@ -98,7 +98,7 @@ fn the_doctor_connects_to_no_link_instead_of_a_socket() {
     let mut doctor = command(["doctor", "--format", "json"]);
     doctor.env("TMPDIR", shared.path());
     let told = run(doctor);
-    listening.was_not_dialled();
+    listening.has_no_connection();
     let findings = told.expect_code(0).json()["findings"].to_string();
     assert!(findings.contains("4194305-3-socket"), "{findings}");
     for key in [1, 2] {

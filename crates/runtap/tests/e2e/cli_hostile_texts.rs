@@ -28,7 +28,7 @@ const HOSTILE: [[u16; 2]; 11] = [
 ];
 
 /// Shorter runs of letters may not be texts, and are left unchanged.
-const SHORTEST: usize = 6;
+const MIN_TEXT_LENGTH: usize = 6;
 
 /// Inserts a hostile sequence into every text of these bytes, after its second letter.
 fn make_hostile(bytes: &mut [u8], next: &mut usize) {
@@ -38,7 +38,7 @@ fn make_hostile(bytes: &mut [u8], next: &mut usize) {
     let mut at = 0;
     while at < bytes.len() {
         let letters = (0..bytes.len()).take_while(|n| is_letter(bytes, at + 2 * n)).count();
-        if letters >= SHORTEST {
+        if letters >= MIN_TEXT_LENGTH {
             let place = at + 4..at + 8;
             let units = HOSTILE[*next % HOSTILE.len()];
             bytes[place].copy_from_slice(&units.map(u16::to_le_bytes).concat());
@@ -69,7 +69,7 @@ fn hostile_copy(recording: &[u8], blocks: &[&str]) -> Vec<u8> {
 }
 
 /// Returns whether a character has an effect when displayed. Deliberately not the product's list.
-fn acts(c: char) -> bool {
+fn has_effect(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -88,7 +88,7 @@ enum Syntax {
 fn judge(bytes: &[u8], syntax: Syntax, what: &str) {
     let text = str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     let text = if syntax == Syntax::Csv { text.replace("\r\n", "\n") } else { text.to_owned() };
-    if let Some((at, c)) = text.char_indices().find(|(_, c)| *c != '\n' && acts(*c)) {
+    if let Some((at, c)) = text.char_indices().find(|(_, c)| *c != '\n' && has_effect(*c)) {
         let before: String = text.get(..at).unwrap_or_default().chars().rev().take(60).collect();
         panic!("{what}: {c:?} behind {:?}", before.chars().rev().collect::<String>());
     }

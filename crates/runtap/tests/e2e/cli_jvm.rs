@@ -60,13 +60,13 @@ impl Collector {
     }
 
     /// Returns the text printed to stderr so far.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn stderr_so_far(&self) -> String {
         self.told.lock().unwrap().clone()
     }
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        eventually(text, || self.told().contains(text).then_some(()));
+        eventually(text, || self.stderr_so_far().contains(text).then_some(()));
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -79,7 +79,7 @@ impl Collector {
         let status = eventually("its end", || self.child.try_wait().unwrap());
         let printed = self.result.take().unwrap().join().unwrap();
         self.heard.take().unwrap().join().unwrap();
-        (String::from_utf8(printed).unwrap(), self.told(), status.code())
+        (String::from_utf8(printed).unwrap(), self.stderr_so_far(), status.code())
     }
 
     /// Waits for the exit with this code; returns the agents of the JSON document.

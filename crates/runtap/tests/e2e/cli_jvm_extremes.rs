@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cli_jvm::{Collector, play};
-use crate::cli_jvm_wrong::{Collected, begin, breaks, collect_from, end, entry, exit, name, speaks};
+use crate::cli_jvm_wrong::{Collected, begin, collect_from, end, entry, exit, has_rule, name, sending};
 use crate::common::{folder, runtap};
 
 /// Steps from the hello to a data connection, in F1.
@@ -63,7 +63,7 @@ fn sequence_ids_wrap() {
         entry(3, 1),
         entry(2, 1),
     ];
-    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &speaks(data.concat()), 5);
+    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &sending(data.concat()), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&4.into(), &2.into(), &1.into()));
     let ids = (&agent["first_sequence"], &agent["last_sequence"]);
     assert_eq!(ids, (&0xffff_fffe_u64.into(), &0x1_0000_0003_u64.into()));
@@ -127,9 +127,9 @@ fn threads_of_version_1_that_may_share_a_number_are_reported() {
         })
         .collect();
     let data = [name(1, "a/B.run;1;()V"), calls].concat();
-    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &speaks(data), 0);
+    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &sending(data), 0);
     assert_eq!((&agent["threads"], &agent["entries"]), (&65_536.into(), &65_536.into()));
-    assert!(breaks(&losses, "FROG030"), "{losses}");
+    assert!(has_rule(&losses, "FROG030"), "{losses}");
 }
 
 /// In F1 each thread has its own sequence: wrong numbers of one thread do not affect the others.
@@ -158,7 +158,7 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
     assert_eq!((&losses["dropped"], &losses["drops_of_unknown_size"]), (&40.into(), &1.into()));
     assert_eq!(losses["repeated"], 2);
     assert_eq!(losses["missing"], u64::MAX);
-    assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
+    assert!(has_rule(&losses, "FROG019") && has_rule(&losses, "FROG020"), "{losses}");
 }
 
 /// The largest values of messages, in every report.
@@ -244,7 +244,7 @@ fn a_configuration_that_an_agent_rejects_is_reported() {
         let Collected { agent, told, losses } = collect_from(dialect, &steps, 5);
         assert_eq!(agent["entries"], 0);
         assert!(told.contains("agent 1 reports an error: Unclosed group near index 1"), "{told}");
-        assert!(breaks(&losses, "FROG017"), "{losses}");
+        assert!(has_rule(&losses, "FROG017"), "{losses}");
         assert_eq!(losses["errors"], json!(["Unclosed group near index 1"]));
     }
 }
@@ -355,7 +355,7 @@ fn counts_are_calls_too() {
         let rows = CountRows { snapshot, time: 0, last: true, reset: false, rows: Rows::new(&rows) };
         agent.run(&[Step::Data(0, say(Dialect::F1, &Message::Counts(rows)))]).unwrap();
         std::thread::sleep(Duration::from_millis(20));
-        let told = collector.told();
+        let told = collector.stderr_so_far();
         let mut lines = told.lines().filter(|line| line.contains("/s)"));
         lines.next_back().filter(|line| line.contains("000 calls (") && !line.contains("(0/s)")).map(drop)
     });
@@ -386,7 +386,7 @@ fn agents_beyond_the_limit_are_reported() {
     for agent in &mut agents {
         agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).unwrap();
     }
-    eventually("their ends", || (collector.told().matches(" ended").count() == 64).then_some(()));
+    eventually("their ends", || (collector.stderr_so_far().matches(" ended").count() == 64).then_some(()));
     collector.signal(Signal::INT);
     let (_, told, code) = collector.wait();
     assert_eq!(code, Some(5), "{told}");

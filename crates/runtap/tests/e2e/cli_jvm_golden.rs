@@ -20,7 +20,7 @@ fn recording(name: &str) -> Result<String, Skip> {
 }
 
 /// Returns the output of `jvm report` on a recording with these arguments.
-fn made(recording: &str, words: &[&str]) -> Vec<u8> {
+fn report_of(recording: &str, words: &[&str]) -> Vec<u8> {
     let folder = folder();
     let file: PathBuf = folder.path().join("made");
     let target = file.to_str().unwrap();
@@ -79,7 +79,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 fn files_for_viewers_to_the_byte() {
     let recording = require!(recording("v1_lambda"));
     for format in ["speedscope", "folded", "flamegraph", "pprof", "chrome", "perfetto", "firefox"] {
-        let of = |view| shown(made(&recording, &["--to", format, "--view", view, "-o", "FILE"]));
+        let of = |view| shown(report_of(&recording, &["--to", format, "--view", view, "-o", "FILE"]));
         insta::assert_snapshot!(format!("jvm-{format}-time"), of("time"));
         if ["speedscope", "folded", "flamegraph", "pprof"].contains(&format) {
             insta::assert_snapshot!(format!("jvm-{format}-calls"), of("calls"));
@@ -92,7 +92,7 @@ fn files_for_viewers_to_the_byte() {
 fn coverage_files_to_the_byte() {
     let recording = require!(recording("v4_suspend"));
     for format in ["lcov", "jacoco", "cobertura"] {
-        let file = shown(made(&recording, &["--coverage", &format!("{format}=FILE")]));
+        let file = shown(report_of(&recording, &["--coverage", &format!("{format}=FILE")]));
         insta::assert_snapshot!(format!("jvm-{format}"), file);
     }
 }

@@ -50,14 +50,14 @@ fn shown(words: &[&str]) -> String {
 }
 
 /// Makes a recording fail.
-type Spoil = fn(&Path);
+type Sabotage = fn(&Path);
 
 /// A recording that fails is reported, and by the exit code.
 #[test]
 fn a_failed_recording_is_reported_and_partial() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let dir = folder();
-    let spoils: [(&str, Spoil, &str); 3] = [
+    let spoils: [(&str, Sabotage, &str); 3] = [
         ("full", |path| symlink("/dev/full", path.join("agent0.data0.a2h.bin")).unwrap(), "No space left"),
         ("gone", |path| fs::remove_dir(path).unwrap(), "does not exist"),
         ("taken", |path| fs::create_dir(path.join("agent0.ctl.a2h.bin")).unwrap(), "agent0.ctl.a2h.bin"),

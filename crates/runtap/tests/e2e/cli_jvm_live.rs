@@ -12,7 +12,7 @@ const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
 /// Returns the rows of the screen that result from these bytes: the view draws only changes.
-fn drawn(raw: &str) -> Vec<String> {
+fn screen_rows(raw: &str) -> Vec<String> {
     let (rows, columns) = (50, 100);
     let mut screen = vec![vec![' '; columns]; rows];
     let (mut row, mut column) = (0, 0);
@@ -53,8 +53,8 @@ fn sequence(letters: impl Iterator<Item = char>) -> String {
 
 /// Waits until a row of the screen contains this text.
 #[track_caller]
-pub(crate) fn see(terminal: &Terminal, text: &str) {
-    eventually(text, || drawn(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
+pub(crate) fn wait_for_row(terminal: &Terminal, text: &str) {
+    eventually(text, || screen_rows(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
 }
 
 fn live(words: &[&str]) -> Terminal {
@@ -65,19 +65,19 @@ fn live(words: &[&str]) -> Terminal {
 fn keys_show_and_command_and_the_report_is_left() {
     let mut terminal = live(&["--duration", "60s"]);
     let before = terminal.modes.clone();
-    see(&terminal, "shop.Worker.run()");
+    wait_for_row(&terminal, "shop.Worker.run()");
     assert!(terminal.raw().contains(ENTER));
     assert_ne!(terminal.modes(), before);
     terminal.type_in("2");
-    see(&terminal, "shop.Store.query(String, Object[])");
+    wait_for_row(&terminal, "shop.Store.query(String, Object[])");
     terminal.type_in("3");
-    see(&terminal, "shop.OutOfStock");
+    wait_for_row(&terminal, "shop.OutOfStock");
     terminal.type_in("4");
-    see(&terminal, "orders = 1 to 50");
+    wait_for_row(&terminal, "orders = 1 to 50");
     terminal.type_in("u6");
-    see(&terminal, "agent 0 was told: suspend");
+    wait_for_row(&terminal, "agent 0 was told: suspend");
     terminal.type_in("u");
-    see(&terminal, "agent 0 was told: unsuspend");
+    wait_for_row(&terminal, "agent 0 was told: unsuspend");
     terminal.type_in("q");
     let raw = terminal.shared();
     let keyboard = terminal.keyboard();
@@ -96,7 +96,7 @@ fn signals_give_the_terminal_back() {
     for signal in [Signal::TERM, Signal::INT] {
         let terminal = live(&["--duration", "60s"]);
         let before = terminal.modes.clone();
-        see(&terminal, "shop.Worker.run()");
+        wait_for_row(&terminal, "shop.Worker.run()");
         terminal.signal(signal);
         let (raw, keyboard) = (terminal.shared(), terminal.keyboard());
         let (text, code) = terminal.wait();

@@ -14,7 +14,7 @@ use runtap_testkit::eventually;
 use runtap_testkit::fake_agent::{FakeAgent, Step, say};
 
 use crate::cli_jvm_extremes::begin_f1;
-use crate::cli_jvm_live::see;
+use crate::cli_jvm_live::wait_for_row;
 use crate::cli_jvm_wrong::end;
 use crate::cli_terminal::Terminal;
 use crate::common::{command, folder};
@@ -23,11 +23,11 @@ const METHODS: u32 = 10_000;
 const THREADS: u32 = 25;
 /// A quarter of the limit's part beyond a small trace, plus the memory of a small trace. Excludes the executable, which
 /// is large in tests.
-const MOST: u64 = 32_000_000;
+const MAX_BYTES: u64 = 32_000_000;
 /// The live view examines a large trace less often, because that costs more; an unoptimized program would take minutes.
 /// A twentieth takes 16 to 19 MB: 4 for the tree, the rest for names and everything else, as with more threads.
-const WATCHED: u32 = 5;
-const MOST_WATCHED: u64 = 22_000_000;
+const WATCHED_THREADS: u32 = 5;
+const MAX_WATCHED_BYTES: u64 = 22_000_000;
 
 /// Encodes the data connection of an agent.
 fn calls(threads: u32) -> Vec<u8> {
@@ -69,7 +69,7 @@ fn most(child: &mut Child, what: &str) {
         most = most.max(peak(id).unwrap_or(0));
         child.try_wait().unwrap()
     });
-    assert!(most > 0 && most <= MOST, "{what}: {most} bytes");
+    assert!(most > 0 && most <= MAX_BYTES, "{what}: {most} bytes");
 }
 
 #[test]
@@ -98,22 +98,22 @@ fn the_live_view_of_a_large_trace_stays_within_the_bar() {
         rest.split(|c: char| c.is_whitespace() || c == '\x1b').next()?.parse().ok()
     });
     let mut agent = FakeAgent::dial(address, Dialect::F1).unwrap();
-    agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED))]].concat()).unwrap();
+    agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED_THREADS))]].concat()).unwrap();
     // All data has arrived: a view of a part has other threads.
-    see(&terminal, "50,000 calls");
+    wait_for_row(&terminal, "50,000 calls");
     let mut most = 0;
     for (keys, text) in
         [("2", ".method"), ("1", ".method"), ("t", ", thread 0"), ("t", ", thread 1"), ("2", ".method")]
     {
         terminal.type_in(keys);
-        see(&terminal, text);
+        wait_for_row(&terminal, text);
         most = most.max(peak(terminal.id()).unwrap());
     }
     agent.run(&end()).unwrap();
-    see(&terminal, "ended");
+    wait_for_row(&terminal, "ended");
     most = most.max(peak(terminal.id()).unwrap());
     terminal.type_in("q");
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(0), "{text}");
-    assert!(most <= MOST_WATCHED, "{most} bytes");
+    assert!(most <= MAX_WATCHED_BYTES, "{most} bytes");
 }

@@ -47,7 +47,7 @@ pub(crate) fn end() -> Vec<Step> {
 }
 
 /// Steps of an agent that sends `data` on its data connection, and exits in order.
-pub(crate) fn speaks(data: Vec<u8>) -> Vec<Step> {
+pub(crate) fn sending(data: Vec<u8>) -> Vec<Step> {
     [begin(), vec![Step::Data(0, data)], end()].concat()
 }
 
@@ -104,13 +104,13 @@ fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Colle
     right.run(&[Step::Data(0, calls.concat())]).unwrap();
     right.run(&end()).unwrap();
     collector.wait_for("agent 0 ended");
-    let told = collector.told();
+    let told = collector.stderr_so_far();
     collector.signal(Signal::INT);
     let mut agents = collector.agents(code);
     let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]);
     let losses = losses.json()["agents"][1]["losses"].take();
     // The recording has equal losses, except for how an agent exited: its recording is complete.
-    let has_ended_early = breaks(&losses, "FROG016") || breaks(&losses, "FROG017");
+    let has_ended_early = has_rule(&losses, "FROG016") || has_rule(&losses, "FROG017");
     for verb in ["replay", "report"] {
         let replayed = runtap(["jvm", verb, recording, "--format", "json"]);
         let expected = if has_ended_early && !has_losses(&losses) { 0 } else { code };
@@ -142,30 +142,30 @@ fn has_losses(losses: &Value) -> bool {
 
 /// Returns whether a rule is among the losses.
 #[track_caller]
-pub(crate) fn breaks(losses: &Value, rule: &str) -> bool {
+pub(crate) fn has_rule(losses: &Value, rule: &str) -> bool {
     losses["rules"].as_array().unwrap().iter().any(|row| row["id"] == rule)
 }
 
 #[test]
 fn wrong_sequence_numbers_are_reported() {
     let lies = [entry(0, 1), entry(0, 1), entry(5, 1), exit(6, 1)].concat();
-    let Collected { agent, losses, .. } = collect(&speaks(lies), 5);
+    let Collected { agent, losses, .. } = collect(&sending(lies), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!((&agent["first_sequence"], &agent["last_sequence"]), (&0.into(), &6.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&4.into(), &1.into()));
-    assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
+    assert!(has_rule(&losses, "FROG019") && has_rule(&losses, "FROG020"), "{losses}");
     // Out of order: nothing is missing.
     let shuffled = [exit(3, 1), entry(0, 1), entry(2, 1), exit(1, 1)].concat();
-    let Collected { agent, losses, .. } = collect(&speaks(shuffled.clone()), 0);
+    let Collected { agent, losses, .. } = collect(&sending(shuffled.clone()), 0);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &2.into(), &0.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&0.into(), &0.into()));
     // Completely repeated: there is one event too many, but which is unknown.
-    let Collected { agent, losses, .. } = collect(&speaks([shuffled, exit(1, 1)].concat()), 5);
+    let Collected { agent, losses, .. } = collect(&sending([shuffled, exit(1, 1)].concat()), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &2.into(), &0.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&0.into(), &1.into()));
     // The largest id: the one before 0, which arrives too late.
     let Collected { agent, losses, .. } =
-        collect(&speaks([entry(0, 1), entry(0xffff_ffff, 1), exit(1, 1)].concat()), 5);
+        collect(&sending([entry(0, 1), entry(0xffff_ffff, 1), exit(1, 1)].concat()), 5);
     assert_eq!((&agent["entries"], &losses["repeated"]), (&1.into(), &1.into()));
 }
 
@@ -203,7 +203,7 @@ fn events_that_never_arrived_make_every_result_partial() {
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
     let collector = Collector::start(&["--once", "--record", recording]);
-    play(collector.address, DIALECT, &speaks([entry(0, 1), exit(1, 1), entry(5, 1)].concat()));
+    play(collector.address, DIALECT, &sending([entry(0, 1), exit(1, 1), entry(5, 1)].concat()));
     let (_, told, code) = collector.wait();
     assert_eq!(code, Some(5), "{told}");
     runtap(["jvm", "replay", recording]).expect_code(5).says("3 events never came");
@@ -239,7 +239,7 @@ fn names_that_never_come_come_twice_or_change() {
         exit(7, 4),
         name(4, "a/B.late;1;()V"),
     ];
-    let Collected { agent, losses, .. } = collect(&speaks(data.concat()), 0);
+    let Collected { agent, losses, .. } = collect(&sending(data.concat()), 0);
     let signatures: Vec<&str> = agent["methods"]
         .as_array()
         .unwrap()
@@ -248,11 +248,12 @@ fn names_that_never_come_come_twice_or_change() {
         .collect();
     assert_eq!(signatures, ["(method 1)", "a/B.late;1;()V", "a/B.new;1;()V", "a/B.two;1;()V"]);
     assert_eq!(agent["signatures"], 3);
-    assert!(breaks(&losses, "FROG021") && breaks(&losses, "FROG023"), "{losses}");
+    assert!(has_rule(&losses, "FROG021") && has_rule(&losses, "FROG023"), "{losses}");
     // The text report names the broken rule.
     let collector = Collector::start(&["--once"]);
-    let _ =
-        FakeAgent::dial(collector.address, DIALECT).unwrap().run(&speaks([entry(0, 1), exit(1, 1)].concat()));
+    let _ = FakeAgent::dial(collector.address, DIALECT)
+        .unwrap()
+        .run(&sending([entry(0, 1), exit(1, 1)].concat()));
     let (printed, ..) = collector.wait();
     assert!(printed.contains("FROG021"), "{printed}");
 }
@@ -260,7 +261,7 @@ fn names_that_never_come_come_twice_or_change() {
 #[test]
 fn unknown_messages_end_a_connection_and_keep_what_came() {
     let Collected { agent, told, losses } =
-        collect(&speaks([entry(0, 1), exit(1, 1), vec![0x66, 1, 2]].concat()), 5);
+        collect(&sending([entry(0, 1), exit(1, 1), vec![0x66, 1, 2]].concat()), 5);
     assert_eq!(agent["entries"], 1);
     assert!(told.contains("FROG001"), "{told}");
     assert_eq!(losses["damage"][0]["offset"], 2 + entry(0, 1).len() + exit(1, 1).len());
@@ -272,7 +273,7 @@ fn unknown_messages_end_a_connection_and_keep_what_came() {
     let Collected { agent, told, losses } = collect(&steps.concat(), 5);
     assert_eq!(agent["entries"], 1);
     assert!(told.contains("FROG001"), "{told}");
-    assert!(breaks(&losses, "FROG001") || losses["damage"][0]["stream"] == "agent1.ctl.a2h", "{losses}");
+    assert!(has_rule(&losses, "FROG001") || losses["damage"][0]["stream"] == "agent1.ctl.a2h", "{losses}");
 }
 
 /// A connection lost at any byte: complete messages are kept, and a truncated message is reported.
@@ -373,7 +374,7 @@ fn the_faults_of_the_original_agents_are_tolerated() {
     }
     collector.wait_for("a connection was refused: FROG005");
     collector.wait_for("FROG007");
-    play(address, DIALECT, &speaks([entry(0, 1), exit(1, 1)].concat()));
+    play(address, DIALECT, &sending([entry(0, 1), exit(1, 1)].concat()));
     collector.wait_for("agent 0 ended");
     collector.signal(Signal::INT);
     assert_eq!(collector.agents(0)[0]["entries"], 1);
@@ -400,7 +401,7 @@ fn connections_lost_at_any_byte_leave_a_recording() {
         ];
         play(address, DIALECT, &[begin(), lost].concat());
     }
-    play(address, DIALECT, &speaks(data));
+    play(address, DIALECT, &sending(data));
     collector.wait_for(&format!("agent {} ended", sizes.len()));
     collector.signal(Signal::INT);
     let live = collector.agents(5);
@@ -412,9 +413,9 @@ fn connections_lost_at_any_byte_leave_a_recording() {
     let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]).expect_code(5).json();
     for (number, agent) in losses["agents"].as_array().unwrap().iter().enumerate() {
         // All but the last have exited unannounced; a truncated message is reported too.
-        assert_eq!(breaks(&agent["losses"], "FROG016"), number < sizes.len(), "{agent}");
+        assert_eq!(has_rule(&agent["losses"], "FROG016"), number < sizes.len(), "{agent}");
         if number % 4 > 0 && number < sizes.len() {
-            assert!(breaks(&agent["losses"], "FROG002"), "{agent}");
+            assert!(has_rule(&agent["losses"], "FROG002"), "{agent}");
         }
     }
 }

@@ -99,7 +99,7 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING: [&[&str]; 12] = [
+const WAITING_VERBS: [&[&str]; 12] = [
     &["doctor"],
     &["info"],
     &["env"],
@@ -135,7 +135,7 @@ fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
 #[test]
 fn waiting_on_a_port_can_be_interrupted() {
     let folder = folder();
-    for verb in WAITING {
+    for verb in WAITING_VERBS {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
             let (waiting, port) = wait_at_a_port(&folder, verb);
             waiting.signal(signal);
@@ -150,7 +150,7 @@ fn waiting_on_a_port_can_be_interrupted() {
 fn waiting_for_an_answer_on_a_port_can_be_interrupted() {
     let folder = folder();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 1 };
-    for verb in WAITING {
+    for verb in WAITING_VERBS {
         let (waiting, port) = wait_at_a_port(&folder, verb);
         // A connection may be closed without a request, after which a runtime connects again. Held until the end.
         let _asked = eventually("a request", || {

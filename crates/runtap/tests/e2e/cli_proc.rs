@@ -12,7 +12,7 @@ use crate::real_doctor_rights::{Place, child_of};
 
 /// Runs `script` in its own mount and pid namespaces, with `$1` as the program under test and the following words as
 /// `$@`.
-fn apart(script: &str, words: &[&str], place: &Place) -> Command {
+fn in_namespaces(script: &str, words: &[&str], place: &Place) -> Command {
     let mut apart = Command::new("unshare");
     apart.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script, "sh"]);
     apart.arg(place.path().join("runtap")).args(words).env("TMPDIR", place.path()).current_dir("/");
@@ -23,7 +23,7 @@ fn apart(script: &str, words: &[&str], place: &Place) -> Command {
 fn hidden(place: &Place, words: &[&str]) -> Finished {
     let script = "mount -t proc -o hidepid=2 proc /proc; runtap=$1; shift; \
                   setpriv --reuid 65534 --regid 65534 --clear-groups \"$runtap\" \"$@\"";
-    run(apart(script, words, place))
+    run(in_namespaces(script, words, place))
 }
 
 /// Starts the built-in program in its own namespaces.
@@ -60,7 +60,7 @@ fn processes_hidden_by_proc_are_not_reported_as_missing() {
                   $as \"$1\" demo serve --seconds 60 > \"$TMPDIR/out\" & pid=$!; \
                   until grep -q ready \"$TMPDIR/out\"; do :; done; \
                   $as \"$1\" info $pid; \"$1\" info $pid; $as \"$1\" trace -p $pid --duration 0.1s -o \"$TMPDIR/x\"";
-    run(apart(script, &[], &place)).expect_code(0);
+    run(in_namespaces(script, &[], &place)).expect_code(0);
 }
 
 #[test]
@@ -111,12 +111,12 @@ fn a_missing_proc_is_reported() {
     let place = require!(Place::new());
     let script = "mount -t tmpfs none /proc; \"$@\"";
     for words in [&["ps"][..], &["doctor", "1"], &["info", "-n", "x"]] {
-        run(apart(script, words, &place)).expect_code(3).says("no /proc is mounted");
+        run(in_namespaces(script, words, &place)).expect_code(3).says("no /proc is mounted");
     }
     // Verbs that need no `/proc` work.
     let folder = folder();
     let output = folder.path().join("man");
     let words = ["man", "--out-dir", output.to_str().unwrap()];
-    run(apart(script, &words, &place)).expect_code(0);
+    run(in_namespaces(script, &words, &place)).expect_code(0);
     assert!(Path::new(&output).join(OsStr::new("runtap.1")).is_file());
 }

@@ -11,12 +11,12 @@ use crate::common::{beside_others, folder, runtap};
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
 /// A recording in a file, for several reports.
-struct Asked<'a> {
+struct RecordingFile<'a> {
     recording: &'a Recording,
     folder: tempfile::TempDir,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RecordingFile<'a> {
     fn new(recording: &'a Recording) -> Self {
         let folder = folder();
         fs::write(folder.path().join("it.nettrace"), &recording.bytes).unwrap();
@@ -52,20 +52,20 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl std::fmt::Display for Asked<'_> {
+impl std::fmt::Display for RecordingFile<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.recording.path.display())
     }
 }
 
 /// Runs a test on every recording that `wants` accepts, which must be at least `at_least`.
-fn each(at_least: usize, wants: impl Fn(&Asked<'_>) -> bool, test: impl Fn(&Asked<'_>)) {
+fn each(at_least: usize, wants: impl Fn(&RecordingFile<'_>) -> bool, test: impl Fn(&RecordingFile<'_>)) {
     let _machine = beside_others();
     let mut tested = 0;
     for recording in require!(recordings()) {
-        let asked = Asked { recording, folder: folder() };
+        let asked = RecordingFile { recording, folder: folder() };
         if wants(&asked) {
-            test(&Asked::new(recording));
+            test(&RecordingFile::new(recording));
             tested += 1;
         }
     }
@@ -469,9 +469,10 @@ fn samples() {
 #[test]
 fn tables_are_short_and_say_what_is_missing() {
     let recordings = require!(recordings());
-    let recording =
-        recordings.iter().find(|it| Asked { recording: it, folder: folder() }.is("net8/exceptions.nettrace"));
-    let asked = Asked::new(recording.unwrap());
+    let recording = recordings
+        .iter()
+        .find(|it| RecordingFile { recording: it, folder: folder() }.is("net8/exceptions.nettrace"));
+    let asked = RecordingFile::new(recording.unwrap());
     let file = asked.folder.path().join("it.nettrace");
     let file = file.to_str().unwrap();
     let table = runtap(["report", file, "exceptions", "-n", "2"]);

@@ -263,9 +263,9 @@ pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
 }
 
 /// Removes the remains of a killed tool's port after the test.
-pub(crate) struct Left(pub(crate) PathBuf);
+pub(crate) struct RemoveOnDrop(pub(crate) PathBuf);
 
-impl Drop for Left {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         // Usually it has been removed already.
         let _ = fs::remove_file(&self.0);

@@ -43,7 +43,7 @@ fn place() -> Option<Place> {
 }
 
 /// Connects and claims to be the runtime with this cookie.
-pub(crate) fn dial(port: &Path, cookie: u64) -> UnixStream {
+pub(crate) fn connect_as_runtime(port: &Path, cookie: u64) -> UnixStream {
     let mut stream = UnixStream::connect(port).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie.into()), process_id: 1 };
     stream.write_all(&advertise.to_bytes()).unwrap();
@@ -79,13 +79,13 @@ pub(crate) const RESUME: (u8, u8) = (4, 1);
 const SECRET: &str = "/run/secret.port,nosuspend";
 
 /// `runtap trace` by root, of a command that waits.
-struct Attacked {
+struct AttackedTrace {
     tracing: Running,
     port: PathBuf,
     gate: PathBuf,
 }
 
-impl Attacked {
+impl AttackedTrace {
     fn start(place: &Place, options: &[&str]) -> Self {
         let gate = place.path().join("gate");
         let mut waiting = shell("until [ -e \"$1\" ]; do sleep 0.02; done", [gate.as_os_str()]);
@@ -98,7 +98,7 @@ impl Attacked {
 }
 
 /// Returns whether nothing arrives during the time in which an attack would have succeeded.
-fn waits_in_vain(stream: &UnixStream) -> bool {
+fn receives_nothing(stream: &UnixStream) -> bool {
     let limit = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)).unwrap() == 0
 }
@@ -115,26 +115,26 @@ fn is_only_told_to_go_on(mut stream: UnixStream) {
 #[test]
 fn the_cookie_of_another_process_is_useless() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
-    let mut victim = dial(&port, 7);
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &[]);
+    let mut victim = connect_as_runtime(&port, 7);
     assert_eq!(request(&mut victim).unwrap().0, COLLECT);
-    let mut thief = as_nobody(|| dial(&port, 7));
-    let thief_again = as_nobody(|| dial(&port, 7));
+    let mut thief = as_nobody(|| connect_as_runtime(&port, 7));
+    let thief_again = as_nobody(|| connect_as_runtime(&port, 7));
     // The older of two connections receives the request, or is closed.
     if let Some((set, number, _)) = request(&mut thief) {
         assert_eq!((set, number), RESUME);
         answer(&mut thief, &[]);
     }
     answer(&mut victim, &1u64.to_le_bytes());
-    waits_in_vain(&thief_again);
+    receives_nothing(&thief_again);
 
-    let mut told = dial(&port, 7);
+    let mut told = connect_as_runtime(&port, 7);
     let (set, number, payload) = request(&mut told).unwrap();
     assert_eq!((set, number), SET_VARIABLE);
     let text: Vec<u16> = payload.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     assert!(String::from_utf16_lossy(&text).contains(SECRET));
     answer(&mut told, &[]);
-    let mut resumed = dial(&port, 7);
+    let mut resumed = connect_as_runtime(&port, 7);
     assert_eq!(request(&mut resumed).map(|(set, number, _)| (set, number)), Some(RESUME));
     answer(&mut resumed, &[]);
     drop(victim);
@@ -148,9 +148,9 @@ fn the_cookie_of_another_process_is_useless() {
 #[test]
 fn strangers_are_resumed_and_get_no_other_request() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &[]);
     for cookie in 0..500 {
-        let mut stranger = as_nobody(|| dial(&port, cookie));
+        let mut stranger = as_nobody(|| connect_as_runtime(&port, cookie));
         if cookie % 10 == 0 {
             assert_eq!(request(&mut stranger).map(|(set, number, _)| (set, number)), Some(RESUME));
             if cookie % 20 == 0 {
@@ -169,8 +169,8 @@ fn strangers_are_resumed_and_get_no_other_request() {
 #[test]
 fn strangers_do_not_keep_a_recording_from_its_end() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &["--children"]);
-    let mut silent = as_nobody(|| dial(&port, 9));
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &["--children"]);
+    let mut silent = as_nobody(|| connect_as_runtime(&port, 9));
     let asked = request(&mut silent);
     let mut holder = Command::new(NOBODY[0]);
     holder.args(&NOBODY[1..]).args(["cat", "-"]).env("DOTNET_DiagnosticPorts", &port);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::common::command;
 
 /// Selections of tests. The last one runs after another run in the same place.
-const CHOSEN: [&[&str]; 5] = [
+const SELECTIONS: [&[&str]; 5] = [
     &[],
     &["--filter", "name ~ '[aeiou]'"],
     &["--partition", "count:1/2"],
@@ -25,7 +25,7 @@ const CHOSEN: [&[&str]; 5] = [
 const RETRIES: [&str; 3] = ["0", "1", "2"];
 
 /// The search for ids that terminate an adapter starts many processes, each once per attempt.
-const LONGEST: Duration = Duration::from_mins(15);
+const TIME_LIMIT: Duration = Duration::from_mins(15);
 /// There is no earlier run to repeat.
 const USAGE: i32 = 5;
 
@@ -85,7 +85,7 @@ fn disagreements(
     let text = |name: &str| fs::read_to_string(place.join(name)).map_err(|error| format!("{name}: {error}"));
     let reports = ["r.xml", "r.trx", "r.json", "r.html", "r.jsonl"];
     let before = reports.map(text);
-    let told = Running::start(command).wait_within(LONGEST);
+    let told = Running::start(command).wait_within(TIME_LIMIT);
     let code = told.code().ok_or("it was killed")?;
     if options.contains(&"--rerun") && (code == USAGE || told.stderr.contains("nothing to run again")) {
         // Nothing was run: the reports are still those of the previous run.
@@ -94,7 +94,7 @@ fn disagreements(
     let lines = text("r.jsonl")?;
     let end: Value =
         serde_json::from_str(lines.lines().last().ok_or("no line of JSON")?).map_err(|e| e.to_string())?;
-    let counted = Counted::of_totals(&end);
+    let counted = Totals::of_totals(&end);
     let mut wrong = Vec::new();
     let mut same = |who: &str, theirs: String, ours: String| {
         if theirs != ours {
@@ -102,8 +102,8 @@ fn disagreements(
         }
     };
     same("exit code in JSON", end["exit_code"].to_string(), code.to_string());
-    same("lines of JSON", Counted::of_lines(&lines).show(), counted.show());
-    same("the person", people(told.text()), counted.for_people());
+    same("lines of JSON", Totals::of_lines(&lines).show(), counted.show());
+    same("the person", totals_for_people(told.text()), counted.for_people());
     // A problem other than a failed test is one more error in reports that have only tests.
     let other = u64::from(code != 0 && counted.bad() == 0);
     let junit = text("r.xml")?;
@@ -158,7 +158,7 @@ fn disagreements(
     let head =
         html.split("id=\"head\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap_or("{}");
     let head: Value = serde_json::from_str(head).map_err(|error| error.to_string())?;
-    same("the page", Counted::of_totals(&head["totals"]).show(), counted.show());
+    same("the page", Totals::of_totals(&head["totals"]).show(), counted.show());
     same("the page's exit code", head["exit_code"].to_string(), code.to_string());
     // The exit code alone shows whether everything succeeded.
     same("fine", (code == 0).to_string(), (counted.bad() == 0 && code == 0).to_string());
@@ -167,7 +167,7 @@ fn disagreements(
 
 /// The numbers of a run.
 #[derive(Default)]
-struct Counted {
+struct Totals {
     total: u64,
     passed: u64,
     skipped: u64,
@@ -177,7 +177,7 @@ struct Counted {
     cancelled: u64,
 }
 
-impl Counted {
+impl Totals {
     fn of_totals(value: &Value) -> Self {
         let of = |name: &str| value[name].as_u64().unwrap_or(u64::MAX);
         Self {
@@ -266,7 +266,7 @@ struct Row {
 }
 
 /// Returns the totals in the text output.
-fn people(text: &str) -> String {
+fn totals_for_people(text: &str) -> String {
     let sum = text.lines().rev().find(|line| line.contains(" passed") && line.contains(": "));
     let sum = sum.and_then(|line| line.split_once(": ")).map_or(text, |(_, sum)| sum);
     // Times and repetitions are irrelevant here.
@@ -322,7 +322,7 @@ fn compare(wanted: impl Fn(&str, usize, &str) -> bool) -> Result<usize, Skip> {
     for application in applications()? {
         let place = tempfile::tempdir().expect("a directory");
         let name = application.name();
-        for (chosen, options) in CHOSEN.iter().enumerate() {
+        for (chosen, options) in SELECTIONS.iter().enumerate() {
             for count in RETRIES.into_iter().filter(|count| wanted(&name, chosen, count)) {
                 if options == &["--rerun"] {
                     // The run to be repeated.

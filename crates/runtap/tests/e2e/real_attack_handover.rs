@@ -14,9 +14,9 @@ use runtap_testkit::{Program, RealRuntime, Running, Signal, Skip, eventually};
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
-use crate::attack_handover::{guard_in, state, stays};
+use crate::attack_handover::{check_unchanged, guard_in, state};
 use crate::attacker::{NOBODY, Squatter};
-use crate::common::{Left, all_have_ended, folder, port_of_those_with, runtap, shell, trace_of};
+use crate::common::{RemoveOnDrop, all_have_ended, folder, port_of_those_with, runtap, shell, trace_of};
 use crate::real_attack_ports::StopOnDrop;
 use crate::real_doctor::idle;
 use crate::real_doctor_rights::{NOBODY as SETPRIV, can_run};
@@ -40,9 +40,9 @@ fn shared_folder() -> Result<TempDir, Skip> {
 }
 
 /// Kills all processes with this text in their environment, also if the test fails.
-struct EndOfAll<'a>(&'a Path);
+struct KillOnDrop<'a>(&'a Path);
 
-impl Drop for EndOfAll<'_> {
+impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
         for pid in System::current().started_with(self.0.as_os_str().as_encoded_bytes(), |_| true) {
             let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL);
@@ -54,7 +54,7 @@ impl Drop for EndOfAll<'_> {
 /// nothing to do.
 fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
-    let end = EndOfAll(place.path());
+    let end = KillOnDrop(place.path());
     let spin = runtime.program("spin", &["600", "20000"])?.command();
     let words = std::iter::once(spin.get_program()).chain(spin.get_args());
     let mut launched = shell("\"$@\" & exit 0", words);
@@ -63,20 +63,20 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     let file = place.path().join("x.nettrace");
     let tracing = Running::start(trace_of(["--duration", "1s", "-o", file.to_str().unwrap()], &launched));
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     let finished = tracing.wait();
     finished.expect_code(0);
-    stays(&port, before);
+    check_unchanged(&port, before);
     kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
-    stays(&port, before);
+    check_unchanged(&port, before);
     let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     assert_eq!(spinning.len(), 1);
     // It is running, and is queried by its own socket.
     runtap(["resume", &spinning[0].to_string()]).expect_code(0);
-    stays(&port, before);
-    squatter.was_kept_out();
+    check_unchanged(&port, before);
+    squatter.never_succeeded();
     drop(end);
     all_have_ended(place.path());
     Ok(())
@@ -86,7 +86,7 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
 /// the folder.
 fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
-    let _end = EndOfAll(place.path());
+    let _end = KillOnDrop(place.path());
     let children = runtime.program("children", &["0.3"])?.command();
     let words = std::iter::once(children.get_program()).chain(children.get_args());
     let mut launched = shell("kill -9 $PPID; exec \"$@\"", words);
@@ -96,7 +96,7 @@ fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip
     let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &launched));
     assert_eq!(tracing.wait().code(), None);
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     let system = System::current();
@@ -104,14 +104,14 @@ fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip
         let holders = system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         holders.into_iter().find(|pid| system.startup(*pid) == Startup::Waiting)
     });
-    stays(&port, before);
+    check_unchanged(&port, before);
     let resumed = runtap(["resume", &waiting.to_string()]);
     resumed.expect_code(0).says(&format!("process {waiting} goes on")).says("stays in the background");
     let (_, _, mode, owner) = state(&port);
     assert_eq!((mode & 0o7777, owner), (0o666, 0));
     all_have_ended(place.path());
     eventually("the end of the guard", || (!port.parent().unwrap().exists()).then_some(()));
-    squatter.was_kept_out();
+    squatter.never_succeeded();
     Ok(())
 }
 
@@ -138,8 +138,8 @@ fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<()
     resumed.expect_code(0).says("goes on").says("such as /run/NAME");
     let left = state(&port);
     assert!((left.0, left.1) != (stale.0, stale.1) && left.3 == 0, "{left:?}");
-    stays(&port, left);
-    squatter.was_kept_out();
+    check_unchanged(&port, left);
+    squatter.never_succeeded();
 
     // The socket for another user's program is given to that user.
     can_run(&SETPRIV, runtime)?;
@@ -151,13 +151,13 @@ fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<()
 }
 
 /// Stale sockets of root in a folder that every user can enter, and links of nobody that lead there.
-struct Trap {
+struct LinkedSockets {
     place: TempDir,
     sockets: [PathBuf; 2],
     theirs: PathBuf,
 }
 
-impl Trap {
+impl LinkedSockets {
     fn new() -> Result<Self, Skip> {
         let place = shared_folder()?;
         let private = place.path().join("runtap-0123456789abcdef");
@@ -191,7 +191,7 @@ fn chown(path: &Path) {
 /// Whether the program is root's or nobody's: the link's target can change before a guard checks it.
 fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     can_run(&SETPRIV, runtime)?;
-    let trap = Trap::new()?;
+    let trap = LinkedSockets::new()?;
     let before = trap.states();
     for (who, why) in [(&["env"][..], "belongs to another user"), (&SETPRIV[..], "has to resume it")] {
         for socket in &trap.sockets {
@@ -208,7 +208,7 @@ fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Re
 
 /// The link is repeatedly exchanged with a folder of nobody, while root resumes its own program.
 fn root_does_not_follow_an_exchanged_folder(runtime: &RealRuntime) -> Result<(), Skip> {
-    let trap = Trap::new()?;
+    let trap = LinkedSockets::new()?;
     let before = trap.states();
     let (link, real) =
         (trap.theirs.join("runtap-0000000000000000"), trap.theirs.join("runtap-1111111111111111"));

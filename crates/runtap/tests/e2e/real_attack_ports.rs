@@ -23,11 +23,11 @@ on_the_newest_runtime!(
 );
 
 /// A program of nobody that is suspended until a tool listens on this port.
-struct Waiting {
+struct WaitingProgram {
     program: Program,
 }
 
-impl Waiting {
+impl WaitingProgram {
     fn start(runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
         Self::start_as(&NOBODY, runtime, place, port)
     }
@@ -80,7 +80,7 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
             stale(&file);
         }
         let before = state(&file);
-        let waiting = Waiting::start(runtime, &place, &port)?;
+        let waiting = WaitingProgram::start(runtime, &place, &port)?;
         waiting.resume().expect_code(4).says("has to resume it");
         assert_eq!(state(&file), before, "{}", port.display());
         no_guard_for(&port);
@@ -90,7 +90,7 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
     // Every user has all capabilities in an own user namespace.
     let namespace = [&NOBODY[..], &["unshare", "--user", "--map-root-user"]].concat();
     for user in [&NOBODY[..], &namespace] {
-        let waiting = Waiting::start_as(user, runtime, &place, &none)?;
+        let waiting = WaitingProgram::start_as(user, runtime, &place, &none)?;
         waiting.resume().expect_code(4);
         assert!(!none.exists());
     }
@@ -114,7 +114,7 @@ fn live_sockets_of_root_are_not_opened_to_others(runtime: &RealRuntime) -> Resul
     let link = theirs.join("port.sock");
     fs::hard_link(&file, &link).unwrap();
     for port in [&file, &link] {
-        let waiting = Waiting::start(runtime, &place, port)?;
+        let waiting = WaitingProgram::start(runtime, &place, port)?;
         let resumed = waiting.resume();
         assert!([Some(1), Some(4)].contains(&resumed.code()), "{resumed}");
         assert_eq!(state(&file), before, "{resumed}");
@@ -156,7 +156,7 @@ fn an_exchanged_folder_is_not_followed(runtime: &RealRuntime) -> Result<(), Skip
         for name in ["daemon.sock", "gone.sock"] {
             // The program keeps waiting for the second port, which cannot be created.
             let ports = format!("{};{}", one.join(name).display(), theirs.join("none/x").display());
-            let waiting = Waiting::start(runtime, &place, ports.as_ref())?;
+            let waiting = WaitingProgram::start(runtime, &place, ports.as_ref())?;
             let pid = waiting.program.id().to_string();
             for _ in 0..8 {
                 runtap(["resume", "-p", &pid, "--duration", "100ms"]);
@@ -187,7 +187,7 @@ fn a_users_own_port_is_served_without_a_guard(runtime: &RealRuntime) -> Result<(
     fs::create_dir(&theirs).unwrap();
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
     let port = theirs.join("port");
-    let waiting = Waiting::start(runtime, &place, &port)?;
+    let waiting = WaitingProgram::start(runtime, &place, &port)?;
     waiting.resume().expect_code(0).says("goes on");
     assert!(!port.exists());
     no_guard_for(&port);

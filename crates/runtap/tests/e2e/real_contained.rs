@@ -55,7 +55,7 @@ fn a_profiler_for_the_start_as_the_same_user(runtime: &RealRuntime) -> Result<()
 }
 
 /// A program in its own namespaces that is suspended at startup.
-struct Inside {
+struct ContainedProgram {
     program: Program,
     /// The process id on the host.
     pid: u32,
@@ -69,7 +69,7 @@ fn suspended(
     place: &Place,
     unshare: &[&str],
     command: &impl Fn(&[&str]) -> Command,
-) -> Result<Inside, Skip> {
+) -> Result<ContainedProgram, Skip> {
     let temp = place.path().join("inside");
     fs::create_dir(&temp).unwrap();
     fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
@@ -84,7 +84,7 @@ fn suspended(
         let document = run(command(&["doctor", &pid.to_string(), "--format", "json"])).json();
         (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
     });
-    Ok(Inside { program, pid, temp })
+    Ok(ContainedProgram { program, pid, temp })
 }
 
 /// Returns the path on the host of a folder of the process.
@@ -99,7 +99,7 @@ fn profiler_for_the_start(
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
+    let ContainedProgram { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
     // Visible only on the host: in the target a file system covers the folder.
     let library = profiler()?;
@@ -123,7 +123,7 @@ fn every_verb(
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
+    let ContainedProgram { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
     let seen = |name: &str| seen_from_here(pid, &temp).join(name);
     let done = |arguments: &[&str]| -> Finished {

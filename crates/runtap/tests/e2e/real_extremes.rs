@@ -16,7 +16,7 @@ const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
 /// Options that select the process, or format results.
-const ASIDE: [&str; 11] = [
+const UNRELATED_OPTIONS: [&str; 11] = [
     "--help",
     "--quiet",
     "--verbose",
@@ -30,7 +30,7 @@ const ASIDE: [&str; 11] = [
     "--format",
 ];
 /// Options for a launched command, which these programs are not.
-const FOR_COMMANDS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
+const COMMAND_OPTIONS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
 
 /// A target, and the verbs with options that were tried on it.
 struct Trial {
@@ -45,7 +45,7 @@ impl Trial {
 
     /// Runs a verb, which may fail, and checks that the target is still running.
     #[track_caller]
-    fn survives(&self, verb: &[&str], rest: &[String]) {
+    fn check_survival(&self, verb: &[&str], rest: &[String]) {
         let p = self.target.p();
         let words = verb.iter().copied().chain(["-p", &p]).chain(rest.iter().map(String::as_str));
         let name =
@@ -87,11 +87,11 @@ impl Trial {
                     continue;
                 }
                 options += 1;
-                if !ASIDE.contains(&option) && !FOR_COMMANDS.contains(&option) {
+                if !UNRELATED_OPTIONS.contains(&option) && !COMMAND_OPTIONS.contains(&option) {
                     assert!(tried.contains(&(name.clone(), option.to_owned())), "{name} {option}");
                 }
             }
-            assert!(options >= ASIDE.len() - 2, "{name}: {help}");
+            assert!(options >= UNRELATED_OPTIONS.len() - 2, "{name}: {help}");
         }
     }
 }
@@ -109,7 +109,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let path = |name: String| dumps.join(name).display().to_string();
 
     for verb in ["info", "env", "doctor"] {
-        target.survives(&[verb], &[]);
+        target.check_survival(&[verb], &[]);
     }
     for word in [
         format!("{}=1", long(20_000)),
@@ -120,13 +120,13 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         "A=".to_owned(),
         long(32_700),
     ] {
-        target.survives(&["set-env"], &[word]);
+        target.check_survival(&["set-env"], &[word]);
     }
     for kind in ["jitdump", "perfmap", "all"] {
-        target.survives(&["perfmap", "enable"], &texts(&["--type", kind]));
+        target.check_survival(&["perfmap", "enable"], &texts(&["--type", kind]));
     }
-    target.survives(&["perfmap", "disable"], &[]);
-    target.survives(&["perfmap", "disable"], &[]);
+    target.check_survival(&["perfmap", "disable"], &[]);
+    target.check_survival(&["perfmap", "disable"], &[]);
 
     for hook in [
         hook.clone(),
@@ -137,7 +137,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         "/\n".into(),
         library.clone(),
     ] {
-        target.survives(&["startup-hook"], &[hook]);
+        target.check_survival(&["startup-hook"], &[hook]);
     }
     for (class_id, library) in [
         ("00000000-0000-0000-0000-000000000000", &library),
@@ -147,8 +147,8 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         (CLASS_ID, &"/dev/null".to_owned()),
     ] {
         let profiler = texts(&["--clsid", class_id, "--path", library]);
-        target.survives(&["profiler", "startup"], &profiler);
-        target.survives(&["profiler", "attach"], &profiler);
+        target.check_survival(&["profiler", "startup"], &profiler);
+        target.check_survival(&["profiler", "attach"], &profiler);
     }
     for (timeout, data) in [
         ("1ms", "fail".to_owned()),
@@ -158,21 +158,21 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         ("0s", "fail".to_owned()),
         ("99999999999h", "fail".to_owned()),
     ] {
-        target.survives(
+        target.check_survival(
             &["profiler", "attach"],
             &texts(&["--clsid", CLASS_ID, "--path", &library, "--timeout", timeout, "--data", &data]),
         );
     }
-    target.survives(&["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
+    target.check_survival(&["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
 
     for kind in ["mini", "triage", "heap", "full"] {
-        target.survives(
+        target.check_survival(
             &["dump", "--crashreport", "--diag"],
             &texts(&["--type", kind, "-o", &path(format!("{kind}%%%p"))]),
         );
     }
     for name in [long(255), long(256), format!("{}/x", long(255)), "a\nb".to_owned()] {
-        target.survives(&["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
+        target.check_survival(&["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
     }
     Ok(())
 }
@@ -227,18 +227,18 @@ fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
     for session in sessions {
         let rest =
             texts(&session).into_iter().chain(texts(&["--duration", "50ms", "-o", &file])).chain(texts(more));
-        target.survives(&["trace"], &rest.collect::<Vec<_>>());
+        target.check_survival(&["trace"], &rest.collect::<Vec<_>>());
     }
     for duration in ["0", "0.000000001"] {
-        target.survives(&["trace"], &texts(&[&["--duration", duration, "-o", &file], more].concat()));
+        target.check_survival(&["trace"], &texts(&[&["--duration", duration, "-o", &file], more].concat()));
     }
     for spec in ["A", &format!("{gc}:0-9999={}", "x".repeat(300)), "{provider}_{pid}", "="] {
-        target.survives(&["trace", "--user-events", spec, "--duration", "50ms"], &texts(more));
+        target.check_survival(&["trace", "--user-events", spec, "--duration", "50ms"], &texts(more));
     }
 }
 
 /// Tries the verbs that resume a suspended program.
-fn go_on(target: &Trial) {
+fn try_resuming(target: &Trial) {
     for session in [
         vec!["--clrevents", "gc", "--clreventlevel", "5", "--buffersize", "1"],
         vec![
@@ -253,10 +253,10 @@ fn go_on(target: &Trial) {
         ],
         vec!["--profile", "dotnet-common"],
     ] {
-        target.survives(&["tail", "--duration", "50ms"], &texts(&session));
+        target.check_survival(&["tail", "--duration", "50ms"], &texts(&session));
     }
-    target.survives(&["resume"], &texts(&["--duration", "0"]));
-    target.survives(&["resume"], &texts(&["--duration", "99999999999h"]));
+    target.check_survival(&["resume"], &texts(&["--duration", "0"]));
+    target.check_survival(&["resume"], &texts(&["--duration", "99999999999h"]));
 }
 
 fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Skip> {
@@ -271,7 +271,7 @@ fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     for resume in ["true", "false"] {
         record_everything(&target, place.path(), &["--resume-runtime", resume]);
     }
-    go_on(&target);
+    try_resuming(&target);
     target.nothing_was_left_out();
     let program = &mut target.target.program;
     program.begin();
@@ -301,7 +301,7 @@ fn a_waiting_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     let mut target = Trial::of(Target::suspended(launch));
     change_everything(&target, place.path())?;
     record_everything(&target, place.path(), &["--resume-runtime", "false"]);
-    go_on(&target);
+    try_resuming(&target);
     target.nothing_was_left_out();
     let program = &mut target.target.program;
     program.begin();

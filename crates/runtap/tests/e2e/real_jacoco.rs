@@ -31,7 +31,7 @@ class Shape<T> {
 ";
 
 /// A program whose lines are compared.
-struct Subject {
+struct TestedProgram {
     /// The compared classes: a jar, or a folder of classes.
     classes: PathBuf,
     /// The package folder of its classes, as in their names.
@@ -58,16 +58,16 @@ fn jdk() -> Result<Jdk, Skip> {
     Jdk::all()?.into_iter().rfind(usable).ok_or_else(none)
 }
 
-fn ecj(folder: &Path) -> Result<Subject, Skip> {
+fn ecj(folder: &Path) -> Result<TestedProgram, Skip> {
     let classes = jar("eclipse-jdt-core")?;
     let main = "org.eclipse.jdt.internal.compiler.batch.Main";
     let start = ["-cp", classes.to_str().unwrap(), main, "-proc:none", "-source", "11", "-target", "11"];
     let arguments = compiling(&start, folder);
-    Ok(Subject { classes, package: "org/eclipse/", arguments, lines: (200_000, 10_000), more: 600 })
+    Ok(TestedProgram { classes, package: "org/eclipse/", arguments, lines: (200_000, 10_000), more: 600 })
 }
 
 /// Returns the JDK's own compiler, as its module is before it becomes part of an image.
-fn javac(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
+fn javac(jdk: &Jdk, folder: &Path) -> Result<TestedProgram, Skip> {
     let module = jdk.home().join("jmods/jdk.compiler.jmod");
     if !module.is_file() {
         return Err(Skip::because(format!("{} is not here", module.display())));
@@ -82,7 +82,7 @@ fn javac(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
     let arguments = compiling(&start, folder);
     let package = "com/sun/tools/javac/";
     let classes = taken.join("classes").join(package);
-    Ok(Subject { classes, package, arguments, lines: (30_000, 8_000), more: 660 })
+    Ok(TestedProgram { classes, package, arguments, lines: (30_000, 8_000), more: 660 })
 }
 
 fn compiling(start: &[&str], folder: &Path) -> Vec<String> {
@@ -93,7 +93,7 @@ fn compiling(start: &[&str], folder: &Path) -> Vec<String> {
 }
 
 /// Indexes, merges, deletes and searches.
-fn lucene(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
+fn lucene(jdk: &Jdk, folder: &Path) -> Result<TestedProgram, Skip> {
     // Without the jar's classes for later versions of Java, which have equal names and which JaCoCo rejects.
     let unpacked = folder.join("lucene");
     fs::create_dir(&unpacked).unwrap();
@@ -109,10 +109,10 @@ fn lucene(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
     // Its ids are random otherwise.
     let arguments = ["-Dtests.seed=1", "-cp", &path, "Search"].map(str::to_owned).into();
     let classes = unpacked.join("org");
-    Ok(Subject { classes, package: "org/apache/lucene/", arguments, lines: (60_000, 8_000), more: 340 })
+    Ok(TestedProgram { classes, package: "org/apache/lucene/", arguments, lines: (60_000, 8_000), more: 340 })
 }
 
-fn jacoco(jdk: &Jdk, subject: &Subject, folder: &Path) -> Result<Lines, Skip> {
+fn jacoco(jdk: &Jdk, subject: &TestedProgram, folder: &Path) -> Result<Lines, Skip> {
     let jars = JACOCO.iter().map(|name| jar(name)).collect::<Result<Vec<_>, _>>()?;
     let joined = |by: &str| jars.iter().map(|jar| jar.display().to_string()).collect::<Vec<_>>().join(by);
     // Debian's package has no agent, only its classes. A line of a manifest has 72 bytes; continuation lines begin with
@@ -149,7 +149,7 @@ fn jacoco(jdk: &Jdk, subject: &Subject, folder: &Path) -> Result<Lines, Skip> {
     Ok(told.expect_code(0).text().lines().map(line).collect())
 }
 
-fn ours(jdk: &Jdk, subject: &Subject, folder: &Path) -> Lines {
+fn ours(jdk: &Jdk, subject: &TestedProgram, folder: &Path) -> Lines {
     // Both runs start without a folder for classes.
     let _ = fs::remove_dir_all(folder.join("out"));
     let included = format!("^{}", subject.package);
@@ -173,7 +173,7 @@ fn ours(jdk: &Jdk, subject: &Subject, folder: &Path) -> Lines {
     lines
 }
 
-fn compare(subject: &Subject, theirs: &Lines, ours: &Lines) {
+fn compare(subject: &TestedProgram, theirs: &Lines, ours: &Lines) {
     let ran = theirs.values().filter(|ran| **ran).count();
     assert!(theirs.len() > subject.lines.0 && ran > subject.lines.1, "{} lines, {ran} ran", theirs.len());
     let unlike = |theirs_ran: bool| -> Vec<_> {
@@ -208,7 +208,7 @@ fn show(text: &str) {
     println!("{text}");
 }
 
-fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<Subject, Skip>) -> Result<(), Skip> {
+fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<TestedProgram, Skip>) -> Result<(), Skip> {
     let jdk = jdk()?;
     let folder = folder();
     let folder = folder.path();

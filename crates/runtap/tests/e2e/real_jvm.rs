@@ -172,12 +172,12 @@ fn handed_on() -> Result<(), Skip> {
 }
 
 /// A running `jvm attach`.
-pub(crate) struct Traces {
+pub(crate) struct AttachedTrace {
     pub(crate) process: Running,
     recording: tempfile::TempDir,
 }
 
-impl Traces {
+impl AttachedTrace {
     pub(crate) fn start(pid: &str, more: &[&str]) -> Self {
         let recording = folder();
         let mut attach = command(["jvm", "attach", pid, "--include", "^shop/", "--record"]);
@@ -192,7 +192,7 @@ impl Traces {
     }
 
     /// Waits until enough bytes of calls have arrived: a call of `work` has 176.
-    pub(crate) fn have_come(&self) {
+    pub(crate) fn wait_for_calls(&self) {
         let folder = self.recording.path().join("recording");
         eventually("calls come", || {
             let files = fs::read_dir(&folder).ok()?.flatten();
@@ -202,7 +202,7 @@ impl Traces {
     }
 
     /// Returns its standard error so far.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn stderr_so_far(&self) -> String {
         fs::read_to_string(self.recording.path().join("told")).unwrap_or_default()
     }
 
@@ -256,8 +256,8 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
     runtap(["jvm", "detach", &p]).expect_code(3).says("has no agent of runtap");
     let mut after_first = None;
     for round in 0..10 {
-        let traces = Traces::start(&p, &["--format", "json"]);
-        traces.have_come();
+        let traces = AttachedTrace::start(&p, &["--format", "json"]);
+        traces.wait_for_calls();
         let document = traces.end();
         let [agent] = &agents(&document)[..] else { panic!("{major}: {document:#}") };
         let [entries, exits, thrown] = calls(agent, "shop/Work.work");
@@ -302,9 +302,9 @@ fn attached_while_main_runs() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &[]);
-        traces.have_come();
-        let Traces { process, recording } = traces;
+        let traces = AttachedTrace::start(&program.id().to_string(), &[]);
+        traces.wait_for_calls();
+        let AttachedTrace { process, recording } = traces;
         process.signal(Signal::INT);
         process.wait().expect_code(0);
         let recording = recording.path().join("recording");
@@ -347,8 +347,8 @@ fn killed() -> Result<(), Skip> {
     drop(attached);
     runtap(["jvm", "detach", &p]).expect_code(0);
     // Ctrl-C detaches the agent, and the next attach finds the JVM unchanged.
-    let again = Traces::start(&p, &[]);
-    again.have_come();
+    let again = AttachedTrace::start(&p, &[]);
+    again.wait_for_calls();
     again.process.signal(Signal::INT);
     let finished = again.process.wait();
     finished.expect_code(0);
@@ -464,8 +464,8 @@ fn refused() -> Result<(), Skip> {
         attached.expect_code(4).says("does not start: HQ refuses: \\u{1b}[31mnope");
         refuses.join().unwrap();
         // The first trace is not disturbed, and only one is possible at a time.
-        let traces = Traces::start(&p, &[]);
-        traces.have_come();
+        let traces = AttachedTrace::start(&p, &[]);
+        traces.wait_for_calls();
         let second = runtap(["jvm", "attach", &p, "--include", "^shop/", "--duration", "10ms"]);
         second.expect_code(4).says("traced already").says(&format!("runtap jvm detach {p}"));
         traces.process.signal(Signal::INT);
@@ -534,10 +534,12 @@ fn frozen() -> Result<(), Skip> {
     let mut program = Program::start(java);
     program.wait_for("ready");
     let p = program.id().to_string();
-    let traces = Traces::start(&p, &[]);
+    let traces = AttachedTrace::start(&p, &[]);
     // Calls can arrive before `jvm attach` is notified that the agent is loaded.
-    eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
-    traces.have_come();
+    eventually("it has attached", || {
+        traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+    });
+    traces.wait_for_calls();
     let freeze = |how: &str| {
         let mut kill = Command::new("sh");
         // The shell's built-in command: the program `kill` is not installed everywhere.
@@ -552,9 +554,9 @@ fn frozen() -> Result<(), Skip> {
         states.into_iter().all(is_frozen).then_some(())
     });
     traces.process.signal(Signal::INT);
-    eventually("it waits", || traces.told().contains("Ctrl-C again does not wait").then_some(()));
+    eventually("it waits", || traces.stderr_so_far().contains("Ctrl-C again does not wait").then_some(()));
     traces.process.signal(Signal::INT);
-    let Traces { process, recording } = traces;
+    let AttachedTrace { process, recording } = traces;
     process.wait().expect_code(5);
     let told = fs::read_to_string(recording.path().join("told")).unwrap();
     assert!(told.contains("the agent is still in process") && told.contains("is stopped"), "{told}");

@@ -7,7 +7,7 @@ use runtap_testkit::{Jdk, Program, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::common::{command, folder};
-use crate::real_jvm::{Traces, classes, java, said};
+use crate::real_jvm::{AttachedTrace, classes, java, said};
 
 /// `Before` is loaded and initialized before the agent is attached; `Since` after the program receives input, and so is
 /// the second half of `both` called.
@@ -70,9 +70,11 @@ fn attached_to_shop() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &["--mode", mode]);
+        let traces = AttachedTrace::start(&program.id().to_string(), &["--mode", mode]);
         // Classes have their probes before `jvm attach` is notified that the agent is loaded.
-        eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
+        eventually("it has attached", || {
+            traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+        });
         program.begin();
         program.wait_for("done");
         let recording = traces.end_recording();
@@ -135,7 +137,7 @@ fn ended_while_traced() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &[]);
+        let traces = AttachedTrace::start(&program.id().to_string(), &[]);
         let told = traces.wait();
         assert!(told.contains("Ctrl-C ends with a report"), "{major}: {told}");
         assert!(!told.contains("still in process"), "{major}: {told}");

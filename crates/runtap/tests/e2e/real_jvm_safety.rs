@@ -19,7 +19,7 @@ use runtap_testkit::{Jdk, Program, Signal, Skip, eventually, run};
 use crate::attacker::{NOBODY, become_user};
 use crate::cli_jvm::Collector;
 use crate::common::{command, folder, runtap};
-use crate::real_jvm::{Traces, agents, calls, classes, said};
+use crate::real_jvm::{AttachedTrace, agents, calls, classes, said};
 
 /// Runs until it is terminated, and prints a line once a file exists.
 const LOOP: &str = "package shop;
@@ -294,8 +294,8 @@ fn stopped() -> Result<(), Skip> {
     program.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(program);
     program.wait_for("ready");
-    let traces = Traces::start(&program.id().to_string(), &[]);
-    traces.have_come();
+    let traces = AttachedTrace::start(&program.id().to_string(), &[]);
+    traces.wait_for_calls();
     traces.process.signal(Signal::STOP);
     fs::write(&mark, "").unwrap();
     // Far more calls than fit into the buffers between the two.

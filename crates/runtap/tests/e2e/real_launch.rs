@@ -15,7 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{
-    Left, all_have_ended, command, count_of, counts, folder, port_of_those_with, runtap, shell, trace_of,
+    RemoveOnDrop, all_have_ended, command, count_of, counts, folder, port_of_those_with, runtap, shell,
+    trace_of,
 };
 
 on_each_runtime!(
@@ -182,7 +183,7 @@ impl Moments {
 }
 
 /// Approximate duration of the tree: moments range from before its start to after its exit.
-pub(crate) const SPAN: Duration = Duration::from_millis(1500);
+pub(crate) const TREE_DURATION: Duration = Duration::from_millis(1500);
 /// For each of three versions: twenty-one altogether.
 pub(crate) const MOMENTS: usize = 7;
 
@@ -193,7 +194,7 @@ fn interrupted_at_any_moment_no_process_stays_suspended(runtime: &RealRuntime) -
         let file = folder.path().join("x.nettrace");
         let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
         let tracing = Running::start(trace_of(options, &children));
-        let moment = moments.next(SPAN);
+        let moment = moments.next(TREE_DURATION);
         std::thread::sleep(moment);
         let mut tracing = tracing;
         if !tracing.has_ended() {
@@ -221,7 +222,7 @@ fn killed_parents_leave_no_process_suspended(runtime: &RealRuntime) -> Result<()
         let file = folder.path().join("x.nettrace");
         let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
         let tracing = Running::start(trace_of(options, &children));
-        let moment = moments.next(SPAN);
+        let moment = moments.next(TREE_DURATION);
         std::thread::sleep(moment);
         // Only the parent; its children keep running.
         if let Some(parent) = System::current().tree(tracing.id()).get(1) {
@@ -256,7 +257,7 @@ fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(),
     let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &launched));
     assert_eq!(tracing.wait().code(), None);
     let port = port_of_those_with(folder.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let system = System::current();
     let holders = || system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     let waits = |pid: &u32| system.startup(*pid) == Startup::Waiting;

@@ -12,7 +12,7 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::common::{
-    Left, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
+    RemoveOnDrop, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
 };
 use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
@@ -105,7 +105,7 @@ fn real_tools_that_are_killed() {
         let file = place.path().join("x.nettrace");
         let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));
         let port = port_of_those_with(place.path());
-        let _left = Left(port.clone());
+        let _left = RemoveOnDrop(port.clone());
         let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         eventually("the first process", || (!holders().is_empty()).then_some(()));
         tracing.signal(Signal::KILL);

@@ -113,7 +113,7 @@ fn dncli(peer: &Peer, words: &[&str]) -> Finished {
 }
 
 /// Returns `runtap OPTIONS -- COMMAND`, with the variables of the command.
-fn around(options: &[&str], inner: &Command) -> Command {
+fn with_command(options: &[&str], inner: &Command) -> Command {
     let mut command = command(options.iter().copied().chain(["--"]));
     command.env_remove("DOTNET_DiagnosticPorts").arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
@@ -205,7 +205,7 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
 }
 
 /// Returns the answers that a client prints, without durations.
-fn said(finished: &Finished) -> Vec<Value> {
+fn printed_answers(finished: &Finished) -> Vec<Value> {
     let lines = finished.text().lines().filter(|line| line.starts_with('{'));
     let mut answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     for answer in &mut answers {
@@ -235,7 +235,7 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
         command
     };
     let (talk, file) = (place("talk.jsonl"), place("file.nettrace"));
-    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &collect(&file)));
+    let recorded = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &collect(&file)));
     recorded.expect_code(0);
     assert!(requests(Path::new(&talk)).contains(&"StopTracing".to_owned()));
     let stream = fs::read(&file).unwrap();
@@ -245,7 +245,7 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
     // Without the program, with and without the recorded times.
     for options in [&["replay", &talk][..], &["replay", &talk, "--fast"]] {
         let again = place("again.nettrace");
-        run(around(options, &collect(&again))).expect_code(0);
+        run(with_command(options, &collect(&again))).expect_code(0);
         assert!(fs::read(&again).unwrap() == stream, "{options:?}");
         fs::remove_file(&again).unwrap();
     }
@@ -253,7 +253,7 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
     let other = place("other.nettrace");
     let mut different = client.command();
     different.args(["trace", "--port", "{socket},connect", "--duration", "1", "--buffer", "3", "-o", &other]);
-    let played = run(around(&["replay", &talk, "--fast", "--format", "json"], &different));
+    let played = run(with_command(&["replay", &talk, "--fast", "--format", "json"], &different));
     let document = played.expect_code(1).json();
     let exchanges = document["exchanges"].as_array().unwrap();
     let session = exchanges.iter().find(|it| it["name"] == "CollectTracing2").unwrap();
@@ -285,7 +285,7 @@ fn a_program_that_connects_to_a_tool_is_recorded_and_replayed(runtime: &RealRunt
     let tool = listen(&file);
     let program = runtime.program("spin", &["0.2"])?;
     let options = ["record", "--forward", &port, "-o", &talk];
-    let recorded = run(around(&options, &program.command()));
+    let recorded = run(with_command(&options, &program.command()));
     // One for each of five commands, and perhaps one more that the runtime created before it exited.
     assert!(
         ["5", "6"].iter().any(|n| recorded.expect_code(0).stderr.contains(&format!(": {n} connections"))),
@@ -301,7 +301,7 @@ fn a_program_that_connects_to_a_tool_is_recorded_and_replayed(runtime: &RealRunt
     let other = listen(&again);
     let played = runtap(["replay", &talk, "--dial", &port, "--format", "json"]);
     let other = other.wait();
-    assert_eq!(said(&other), said(&tool));
+    assert_eq!(printed_answers(&other), printed_answers(&tool));
     assert_eq!(other.code(), tool.code());
     assert!(fs::read(&again).unwrap() == fs::read(&file).unwrap());
     assert_eq!(played.expect_code(0).json()["same"], true);
@@ -403,13 +403,13 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut inner = peer.command();
     inner.args(["startup-hook", "--path", "/nope.dll", "--port", "{socket},connect"]);
     // The exit code is the tool's own; the transcript is complete.
-    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    let recorded = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
     recorded.expect_code(1).says("1 connection, 1 ");
     assert!(!target.program.wait().success());
     assert_eq!(requests(Path::new(&talk)), ["ApplyStartupHook"]);
     // When replayed, the connection ends in the recorded way, without a process.
-    let played = run(around(&["replay", &talk], &inner));
-    assert_eq!(said(&played), said(&recorded));
+    let played = run(with_command(&["replay", &talk], &inner));
+    assert_eq!(printed_answers(&played), printed_answers(&recorded));
     played.expect_code(1);
     // A live runtime is protected.
     let other = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
@@ -440,24 +440,24 @@ fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
     let talk = folder.path().join("talk.jsonl").display().to_string();
     let mut inner = tool.command();
     inner.args(["info", "--pid", &p]);
-    let recorded = run(around(&["record", "-p", &p, "-o", &talk], &inner));
+    let recorded = run(with_command(&["record", "-p", &p, "-o", &talk], &inner));
     recorded.expect_code(0);
     assert_eq!(requests(Path::new(&talk)), ["ProcessInfo3"]);
     // With output to stdout all data is in one stream.
-    let inline = run(around(&["record", "-p", &p, "-o", "-"], &inner));
+    let inline = run(with_command(&["record", "-p", &p, "-o", "-"], &inner));
     let lines: Vec<Value> =
         inline.expect_code(0).text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.first().unwrap()["kind"], "header");
     assert_eq!(lines.last().unwrap()["code"], 0);
     // The tool requires the process to exist, but connects to runtap.
-    let played = run(around(&["replay", &talk], &inner));
-    assert_eq!(said(&played), said(&recorded));
+    let played = run(with_command(&["replay", &talk], &inner));
+    assert_eq!(printed_answers(&played), printed_answers(&recorded));
     played.expect_code(0);
     // A process whose environment reveals its socket: the tool has not connected to runtap, which is reported.
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let mut inner = tool.command();
     inner.args(["info", "--pid", &target.p()]);
-    let passed_by = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    let passed_by = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
     passed_by.expect_code(0).says("nobody has connected");
     Ok(())
 }

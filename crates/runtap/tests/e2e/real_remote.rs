@@ -31,14 +31,14 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
 }
 
 /// A target, and a router that offers it.
-struct Offered {
+struct OfferedTarget {
     target: Target,
     router: Running,
     address: SocketAddr,
     token: PathBuf,
 }
 
-impl Offered {
+impl OfferedTarget {
     fn start(runtime: &RealRuntime) -> Result<Self, Skip> {
         let (target, address) = (Target::start(idle(runtime)?), free_port());
         let token = file(target.temp.path(), "token", SECRET, 0o600);
@@ -76,7 +76,7 @@ fn file(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
 }
 
 fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let pid = Value::from(offered.target.pid());
     let list = |which: &str| {
         let mut ps = command(["ps", &offered.url(which), "--format", "json", "--token-file"]);
@@ -148,7 +148,7 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 fn clients_without_the_token_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let ps = |options: &[&str], token: Option<&str>| {
         let mut ps = command(["ps", &offered.url("")]);
         ps.env_remove("RUNTAP_TOKEN").args(options).envs(token.map(|token| ("RUNTAP_TOKEN", token)));
@@ -190,7 +190,7 @@ fn clients_without_the_token_are_rejected(runtime: &RealRuntime) -> Result<(), S
 
 /// A listener at another address that forwards all bytes to a router with this token fails.
 fn forwarded_handshakes_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, there) = (relay.local_addr().unwrap(), offered.address);
     let relaying = thread::spawn(move || {
@@ -214,7 +214,7 @@ fn forwarded_handshakes_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> 
 
 /// Replays a client's recorded bytes on another connection. The listener in between looks like a tunnel.
 fn a_recorded_handshake_is_useless(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let spy = TcpListener::bind(("127.0.0.2", offered.address.port())).unwrap();
     let url = format!("runtap://{}", spy.local_addr().unwrap());
     let (address, (tell, heard)) = (offered.address, mpsc::channel());
@@ -249,7 +249,7 @@ fn a_recorded_handshake_is_useless(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 fn strangers_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let strangers: Vec<TcpStream> = (0..300)
         .map(|n| {
             let mut stranger = TcpStream::connect(offered.address).unwrap();

@@ -33,7 +33,7 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
 }
 
 /// Starts a program that connects to `port` without being suspended.
-fn dialling(runtime: &RealRuntime, port: &Path) -> Result<Target, Skip> {
+fn start_connecting(runtime: &RealRuntime, port: &Path) -> Result<Target, Skip> {
     Ok(Target::start(idle(runtime)?.env("DOTNET_DiagnosticPorts", format!("{},nosuspend", port.display()))))
 }
 
@@ -119,7 +119,7 @@ fn server_server(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let socket = router.socket();
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
 
     let pid = router.runtap.id();
     dotnet_trace(temp.path(), &["-p", &pid.to_string()])?;
@@ -210,7 +210,7 @@ fn local_runtimes(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let router = Router::start(temp.path(), &["server-server", "--diagnostic-port", port.to_str().unwrap()]);
     router.socket();
-    let target = dialling(runtime, &port)?;
+    let target = start_connecting(runtime, &port)?;
     dotnet_trace(temp.path(), &["-p", &router.runtap.id().to_string()])?;
     router.end();
 
@@ -228,7 +228,7 @@ fn two_tools_at_once(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let through = format!("{},connect", router.socket().display());
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
     let trace = |file: &Path| {
         let mut trace = command(["trace", "--diagnostic-port", &through, "--duration", "2s", "-o"]);
         trace.arg(file);
@@ -318,7 +318,7 @@ fn silent_clients_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let socket = router.socket();
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
     let through = format!("{},connect", socket.display());
     let half = &message(0x0400, &[])[..7];
     let silent: Vec<UnixStream> = (0..200)

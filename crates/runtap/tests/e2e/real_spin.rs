@@ -40,7 +40,7 @@ mod alone {
 }
 
 /// Inclusive shares in percentage points, by thread and by the beginning of the frame's name.
-const KNOWN: [(&str, &[(&str, f64)]); 3] = [
+const EXPECTED_SHARES: [(&str, &[(&str, f64)]); 3] = [
     (
         "spin-A",
         &[
@@ -76,9 +76,9 @@ const KNOWN: [(&str, &[(&str, f64)]); 3] = [
 /// Duration of the first recording in seconds: sufficient on an idle machine.
 const SECONDS: f64 = 10.0;
 /// Maximum duration in seconds, for busy machines.
-const MOST_SECONDS: f64 = 40.0;
+const MAX_SECONDS: f64 = 40.0;
 /// Maximum standard error of a share in percentage points: a quarter of the allowed deviation.
-const ERROR: f64 = 0.75;
+const MAX_STANDARD_ERROR: f64 = 0.75;
 
 fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
     let dotnet_trace = Peer::available("dotnet-trace")?;
@@ -112,14 +112,14 @@ fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut threads = record(SECONDS);
     let mut error = worst_error(&threads);
     eprintln!("standard error after {SECONDS} s: {error:.2} points");
-    if error > ERROR {
-        threads = record((SECONDS * (error / ERROR).powi(2)).min(MOST_SECONDS));
+    if error > MAX_STANDARD_ERROR {
+        threads = record((SECONDS * (error / MAX_STANDARD_ERROR).powi(2)).min(MAX_SECONDS));
         error = worst_error(&threads);
         eprintln!("standard error after a longer recording: {error:.2} points");
     }
 
     frames_are_named(&threads);
-    shares_are_right(&threads, 4.0 * error.max(ERROR));
+    shares_are_right(&threads, 4.0 * error.max(MAX_STANDARD_ERROR));
     weights_are_the_time_recorded(&threads, &file);
     dotnet_trace_says_the_same(&dotnet_trace, &file, &threads);
     target.still_answers();
@@ -141,7 +141,7 @@ fn called<'a>(threads: &'a [Thread], name: &str) -> &'a Thread {
 fn worst_error(threads: &[Thread]) -> f64 {
     const PARTS: u32 = 20;
     let mut worst: f64 = 0.0;
-    for (thread, shares) in KNOWN {
+    for (thread, shares) in EXPECTED_SHARES {
         for (frame, _) in shares {
             let parts = called(threads, thread).shares_in_parts(PARTS, |name| is(name, frame));
             let n = parts.len() as f64;
@@ -175,7 +175,7 @@ fn frames_are_named(threads: &[Thread]) {
 /// Checks the known shares, with this deviation in percentage points.
 fn shares_are_right(threads: &[Thread], allowed: f64) {
     let mut wrong = Vec::new();
-    for (thread, shares) in KNOWN {
+    for (thread, shares) in EXPECTED_SHARES {
         let inclusive = called(threads, thread).inclusive();
         for (frame, expected) in shares {
             let found: f64 = 100.0
@@ -202,7 +202,7 @@ fn weights_are_the_time_recorded(threads: &[Thread], file: &Path) {
     let first = samples.values().map(|times| times[0]).min().unwrap();
     let last = samples.values().map(|times| times[times.len() - 1]).max().unwrap();
     let recorded = (last - first) as f64;
-    for (name, _) in KNOWN {
+    for (name, _) in EXPECTED_SHARES {
         let thread = called(threads, name);
         let own = &samples[&tid_and_name(thread).0];
         let period = recorded / own.len() as f64;
@@ -244,7 +244,7 @@ fn dotnet_trace_says_the_same(dotnet_trace: &Peer, file: &Path, threads: &[Threa
     convert.arg("convert").arg(file).args(["--format", "Speedscope", "-o"]).arg(&theirs);
     run(convert).expect_code(0);
     let theirs = speedscope::read(&theirs.with_extension("speedscope.json"));
-    for (name, _) in KNOWN {
+    for (name, _) in EXPECTED_SHARES {
         let ours = called(threads, name);
         let tid = tid_and_name(ours).0;
         let theirs = theirs.iter().find(|thread| tid_and_name(thread).0 == tid).unwrap();

@@ -14,7 +14,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
 use crate::common::{all_have_ended, count_of, counts, folder, trace_of};
-use crate::real_launch::{MOMENTS, Moments, SPAN, TREE};
+use crate::real_launch::{MOMENTS, Moments, TREE, TREE_DURATION};
 
 on_each_runtime!(typed_when_the_tree_is_up, typed_at_any_moment);
 
@@ -114,7 +114,7 @@ fn typed_at_any_moment(runtime: &RealRuntime) -> Result<(), Skip> {
         let (children, folder) = children(runtime, "0.3")?;
         let file = folder.path().join("x.nettrace");
         let mut tracing = tracing(&children, &file);
-        let moment: Duration = moments.next(SPAN);
+        let moment: Duration = moments.next(TREE_DURATION);
         thread::sleep(moment);
         tracing.type_ctrl_c();
         let finished = tracing.wait();

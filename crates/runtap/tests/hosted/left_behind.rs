@@ -176,11 +176,11 @@ pub(crate) fn a_command_that_ends_by_itself_may_leave_a_daemon() {
 
 /// An application that never connects, with a daemon: orphaned, with an empty environment, in its own session. Both
 /// write their process ids.
-struct Silent {
+struct SilentApplication {
     folder: tempfile::TempDir,
 }
 
-impl Silent {
+impl SilentApplication {
     /// Creates it; `first` runs before anything else.
     fn new(first: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
@@ -211,7 +211,7 @@ fn are_gone([application, daemon]: [Pid; 2]) {
 }
 
 pub(crate) fn a_runner_that_is_killed() {
-    let silent = Silent::new("trap '' INT TERM");
+    let silent = SilentApplication::new("trap '' INT TERM");
     let mut runner = start(runtap([Path::new("test"), &silent.path()]));
     let processes = silent.processes();
     runner.kill().expect("it runs");
@@ -222,7 +222,7 @@ pub(crate) fn a_runner_that_is_killed() {
 pub(crate) fn an_application_that_is_ended() {
     // It exits on the signal, or has to be killed.
     for first in ["trap 'exit 3' INT", "trap '' INT"] {
-        let silent = Silent::new(first);
+        let silent = SilentApplication::new(first);
         let limits = ["test", "--timeout", "5s", "--grace", "1s"].map(Path::new);
         let mut runner = start(runtap(limits.into_iter().chain([silent.path().as_path()])));
         let processes = silent.processes();
@@ -232,7 +232,7 @@ pub(crate) fn an_application_that_is_ended() {
 }
 
 pub(crate) fn an_application_that_ends_by_itself_may_leave_a_daemon() {
-    let silent = Silent::new("");
+    let silent = SilentApplication::new("");
     let text = fs::read_to_string(silent.path()).expect("it was written");
     fs::write(silent.path(), text.replace("sleep 300 & wait\nsleep 300\n", "exit 0\n"))
         .expect("it can be written");

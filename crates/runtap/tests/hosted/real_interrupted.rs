@@ -26,7 +26,7 @@ fn interrupt(server: &mut Child) -> Duration {
 }
 
 /// Far less than the five minutes of the running tests, and far more than a stall of the machine.
-const NOT_WAITED: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn the_harness() -> Outcome {
     or_skip(|| {
@@ -36,7 +36,7 @@ pub(crate) fn the_harness() -> Outcome {
         let mut server = start(dotnet_test(folder.path(), "sleeps", &[])?);
         let pid = written(&file);
         let lived = interrupt(&mut server);
-        assert!(lived < NOT_WAITED, "{lived:?}");
+        assert!(lived < MAX_WAIT, "{lived:?}");
         is_gone("the application has ended", pid);
         Ok(())
     })
@@ -49,7 +49,7 @@ pub(crate) fn a_wrapped_command() -> Outcome {
         let mut server = start(dotnet_test(folder.path(), "wrapped", &[])?);
         let processes = wrapped.processes();
         let lived = interrupt(&mut server);
-        assert!(lived < NOT_WAITED, "{lived:?}");
+        assert!(lived < MAX_WAIT, "{lived:?}");
         processes.are_gone();
         // With `runtap test`, which cancels over the control pipe.
         let mut server = start(runtap([Path::new("test"), &wrapped.path()]));

@@ -19,13 +19,13 @@ pub(crate) fn a_connection_that_reads_no_replies_delays_no_other() {
 }
 
 /// Applications that crash, hang, flood their output, send wrong data and leave processes behind, all at once.
-const BAD: [&str; 6] =
+const FAULTY: [&str; 6] =
     ["death-in-test", "stall-connected", "flood-stdout", "length-2gb", "lies", "fork-stdout"];
 
 pub(crate) fn nobody_disturbs_the_others() {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
-    command.arg("test").args(BAD.map(|name| application(name, folder.path())));
+    command.arg("test").args(FAULTY.map(|name| application(name, folder.path())));
     command.arg(application("well-behaved", folder.path()));
     command.args(["-j", "7", "--no-history", "--start-timeout", "10s", "--format", "json"]);
     let told = run(command);
@@ -42,7 +42,7 @@ pub(crate) fn nobody_disturbs_the_others() {
         assert_eq!(of(name)["passed"], 1, "{name}: {}", of(name));
     }
     assert_eq!(of("lies")["passed"], 2);
-    assert_eq!(ended.len(), BAD.len() + 1);
+    assert_eq!(ended.len(), FAULTY.len() + 1);
     // They fail in different ways.
     assert_eq!(told.code(), Some(1), "{told}");
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 /// Number of parallel tests, which mostly wait.
-const AT_A_TIME: usize = 4;
+const MAX_PARALLEL: usize = 4;
 
 /// One test.
 pub(crate) struct Test {
@@ -49,7 +49,7 @@ impl Options {
         this
     }
 
-    fn wants(&self, name: &str) -> bool {
+    fn selects(&self, name: &str) -> bool {
         let matches = |text: &String| if self.exact { name == text } else { name.contains(text.as_str()) };
         (self.wanted.is_empty() || self.wanted.iter().any(matches)) && !self.skip.iter().any(matches)
     }
@@ -58,7 +58,7 @@ impl Options {
 #[expect(clippy::print_stdout, reason = "a harness talks on its standard output")]
 pub(crate) fn run(mut tests: Vec<Test>) -> ExitCode {
     let options = Options::read();
-    tests.retain(|test| options.wants(&test.name));
+    tests.retain(|test| options.selects(&test.name));
     if options.ignored {
         // No test is ignored.
         tests.clear();
@@ -73,7 +73,7 @@ pub(crate) fn run(mut tests: Vec<Test>) -> ExitCode {
     let count = tests.len();
     let (waiting, failed) = (Mutex::new(tests), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for _ in 0..AT_A_TIME.min(count) {
+        for _ in 0..MAX_PARALLEL.min(count) {
             scope.spawn(|| {
                 loop {
                     let Some(test) = waiting.lock().unwrap().pop() else { return };

@@ -78,7 +78,7 @@ impl Folder {
 }
 
 /// All report formats that are files.
-const ALL: [&str; 8] = [
+const FILE_REPORTS: [&str; 8] = [
     "--report",
     "junit=r.xml",
     "--report",
@@ -97,7 +97,7 @@ fn classes_are_listed() {
         discover 1a2b name=Adds namespace=Shop.Tests type=Cart+Inner method=Adds file=/src/Cart.cs line=7 trait=Owner=ann\n\
         else\npass 1a2b name=Adds\npass 9z name=\"made up as it runs\"\nfi\nend\n";
     let shop = folder.application("shop", shop);
-    folder.run(&[&shop], &ALL).expect_code(0);
+    folder.run(&[&shop], &FILE_REPORTS).expect_code(0);
     let junit = folder.text("r.xml");
     assert!(junit.contains("<testsuite name=\"Shop.Tests.Cart+Inner\" tests=\"1\""), "{junit}");
     assert!(junit.contains("<testcase name=\"Adds\" classname=\"Shop.Tests.Cart+Inner\""), "{junit}");
@@ -121,7 +121,7 @@ fn nothing_listed() {
     let folder = Folder::new();
     let dies = "handshake\nif discover\nkill SIGKILL\nfi\nstart\npass 1a2b name=Adds\nend\n";
     let dies = folder.application("dies", dies);
-    let told = folder.run(&[&dies], &ALL);
+    let told = folder.run(&[&dies], &FILE_REPORTS);
     told.expect_code(0).says("did not list its tests");
     assert!(folder.text("r.xml").contains("<testcase name=\"Adds\" classname=\"dies\""));
     // An application that hangs while listing costs time, but has no other effect.
@@ -152,7 +152,7 @@ fn files_of_tests() {
     let left = "handshake\nstart\npass t1 name=Draws stdout=drawn\nartifact /out/picture.png test=t1 test-name=Draws\n\
         pass t2\nartifact /out/lost.png test=t9\nartifact /out/coverage.xml\nend\n";
     let left = folder.application("left", left);
-    folder.run(&[&left], &ALL).expect_code(0);
+    folder.run(&[&left], &FILE_REPORTS).expect_code(0);
     let junit = folder.text("r.xml");
     assert!(junit.contains("<system-out>drawn\n[[ATTACHMENT|/out/picture.png]]\n</system-out>"), "{junit}");
     assert_eq!(junit.matches("ATTACHMENT").count(), 1, "{junit}");
@@ -185,7 +185,7 @@ fn interrupted() {
     let slow = folder.application("a-slow", slow);
     let next = folder.application("b-next", PASSES);
     let shown = folder.path("shown");
-    let options = [&["--output", "detailed"], &ALL[..]].concat();
+    let options = [&["--output", "detailed"], &FILE_REPORTS[..]].concat();
     let mut command = folder.command(&[&slow, &next], &options);
     command.stdout(fs::File::create(&shown).unwrap());
     let running = Running::start_as_it_is(command);
@@ -211,14 +211,14 @@ fn given_up() {
     let folder = Folder::new();
     let fails = folder.application("a-fails", "handshake\nstart\nfail t1\nend\nexit 2\n");
     let next = folder.application("b-next", PASSES);
-    let told = folder.run(&[&fails, &next], &[&["--max-fail", "1"], &ALL[..]].concat());
+    let told = folder.run(&[&fails, &next], &[&["--max-fail", "1"], &FILE_REPORTS[..]].concat());
     told.expect_code(13);
     let junit = folder.text("r.xml");
     let not_run = "<error message=\"was not run: the run was stopped before\" type=\"error\"/>";
     assert!(junit.contains(not_run), "it has no exit code: {junit}");
     assert!(folder.text("r.trx").contains("too many tests failed (--max-fail)"));
     // No module has failed.
-    let told = folder.run(&[&next], &[&["--minimum-expected-tests", "2"], &ALL[..]].concat());
+    let told = folder.run(&[&next], &[&["--minimum-expected-tests", "2"], &FILE_REPORTS[..]].concat());
     told.expect_code(9);
     shows_errors(&folder, 1, &["the run ended with exit code 9: fewer tests than expected"]);
 }
@@ -226,7 +226,7 @@ fn given_up() {
 fn crashed() {
     let folder = Folder::new();
     let dies = folder.application("dies", "handshake\nstart\npass t1\nkill SIGKILL\n");
-    folder.run(&[&dies], &ALL).expect_code(137);
+    folder.run(&[&dies], &FILE_REPORTS).expect_code(137);
     shows_errors(&folder, 1, &["was killed (exit code 137, SIGKILL)"]);
     assert!(folder.text("r.trx").contains("<ResultSummary outcome=\"Failed\">"));
 }

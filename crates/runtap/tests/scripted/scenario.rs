@@ -26,7 +26,7 @@ use crate::memory::most_until_its_end;
 use crate::{rules, shown};
 
 /// Runs beside the others and must not be affected by them.
-const GOOD: &str = "well-behaved";
+const WELL_BEHAVED: &str = "well-behaved";
 
 /// A scenario and its configuration.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     fn read(path: &Path) -> Self {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let mut this = Self { name, with: vec![GOOD.to_owned()], ..Self::default() };
+        let mut this = Self { name, with: vec![WELL_BEHAVED.to_owned()], ..Self::default() };
         let text = fs::read_to_string(path).unwrap();
         for line in text.lines().filter_map(|line| line.strip_prefix("#: ")) {
             let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -103,11 +103,11 @@ pub(crate) fn every_snapshot_has_one() {
 fn check(scenario: &Scenario) {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let started = Instant::now();
-    let told = told(scenario, folder.path());
+    let told = output_of(scenario, folder.path());
     if let Some(limit) = scenario.within {
         assert!(started.elapsed() < limit, "{} took {:?}", scenario.name, started.elapsed());
     }
-    let told = shown::settled(&told, folder.path().to_str().unwrap());
+    let told = shown::normalized(&told, folder.path().to_str().unwrap());
     assert_eq!(rules::named_in(&told), scenario.rules, "{told}");
     insta::with_settings!({
         snapshot_path => snapshots(),
@@ -141,7 +141,7 @@ fn command(scenario: &Scenario, folder: &Path) -> Command {
 }
 
 /// Returns the output of `runtap test` on both streams, and its exit code.
-fn told(scenario: &Scenario, folder: &Path) -> String {
+fn output_of(scenario: &Scenario, folder: &Path) -> String {
     let mut command = command(scenario, folder);
     let finished = if let Some(limit) = scenario.memory {
         let out = folder.join("out");

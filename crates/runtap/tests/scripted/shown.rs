@@ -1,7 +1,7 @@
 //! The output for users, without parts that differ between runs.
 
 /// Replaces durations by `TIME` and the scenario's folder by `DIR`.
-pub(crate) fn settled(text: &str, folder: &str) -> String {
+pub(crate) fn normalized(text: &str, folder: &str) -> String {
     let text = text.replace(folder, "DIR");
     let mut out = String::new();
     for line in text.lines() {

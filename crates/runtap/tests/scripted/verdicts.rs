@@ -30,7 +30,7 @@ pub(crate) fn all() -> Vec<Test> {
     tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
 }
 
-const ALL: [&str; 8] = [
+const FILE_REPORTS: [&str; 8] = [
     "--report",
     "junit=r.xml",
     "--report",
@@ -49,7 +49,7 @@ fn readers_agree(
     expected: [u64; 3],
     code: i32,
 ) {
-    let told = folder.run(applications, &[options, &ALL[..]].concat());
+    let told = folder.run(applications, &[options, &FILE_REPORTS[..]].concat());
     let text = told.expect_code(code).text();
     let [all, passed, failed] = expected;
     let tests = if all == 1 { "test" } else { "tests" };
@@ -245,7 +245,7 @@ fn disturbed() {
         );
         for (name, script) in [("second", second), ("inside", inside), ("together", together)] {
             let application = folder.application(&format!("{name}-{late}"), &script);
-            let told = folder.run(&[&application], &[&options("0")[..], &ALL].concat());
+            let told = folder.run(&[&application], &[&options("0")[..], &FILE_REPORTS].concat());
             assert!(told.expect_code(2).text().contains(": 1 test, 0 passed, 1 timed out"), "{told}");
             assert!(
                 folder.text("r.xml").contains("tests=\"1\" failures=\"0\" errors=\"1\""),
@@ -494,7 +494,7 @@ fn errors() {
     let folder = Folder::new();
     let script = "handshake\nstart\npass t1\nmessage \"TearDown failed\" level=2\nend\n";
     let application = folder.application("clean-up", script);
-    let told = folder.run(&[&application], &[&ALL[..], &["--report", "junit10=s.xml"]].concat());
+    let told = folder.run(&[&application], &[&FILE_REPORTS[..], &["--report", "junit10=s.xml"]].concat());
     let text = told.expect_code(0).text();
     assert!(text.contains("\npassed, but an application reported errors: 1 test, 1 passed"), "{text}");
     for report in ["r.xml", "s.xml"] {

@@ -8,11 +8,11 @@ use runtap_bytefrog_proto::f1::{Count, CountRows, Rows};
 use runtap_bytefrog_proto::{Dialect, Message, Stamp};
 use runtap_testkit::fake_agent::say;
 
-use crate::cli_bounds::within;
+use crate::cli_bounds::run_with_memory;
 use crate::common::{folder, runtap};
 
 /// Megabytes of address space: the program itself, its threads' stacks, and the traces.
-const MOST: u64 = 320;
+const MAX_MEGABYTES: u64 = 320;
 
 fn write(folder: &Path, agent: usize, hello: u8, data: &[u8]) {
     fs::write(folder.join(format!("agent{agent}.ctl.a2h.bin")), [0, hello]).unwrap();
@@ -33,7 +33,7 @@ fn many_agents_with_little_data_take_little_memory() {
     }
     let recording = folder.path().to_str().unwrap();
     for verb in ["report", "replay"] {
-        within(MOST, &["jvm", verb, recording, "--format", "json"]).expect_code(5);
+        run_with_memory(MAX_MEGABYTES, &["jvm", verb, recording, "--format", "json"]).expect_code(5);
     }
     let report = runtap(["jvm", "report", recording, "--format", "json"]).json();
     assert_eq!(report["agents"].as_array().map(Vec::len), Some(200));
@@ -54,14 +54,14 @@ fn agents_share_the_marks_of_a_recording() {
     let marks = (0..40_000).flat_map(mark).collect::<Vec<_>>().concat();
     fs::write(folder.path().join("marks.tsv"), marks).unwrap();
     let recording = folder.path().to_str().unwrap();
-    let report = within(MOST, &["jvm", "report", recording]);
+    let report = run_with_memory(MAX_MEGABYTES, &["jvm", "report", recording]);
     report.expect_code(5).says("marks.tsv has too many marks: 20971 were kept, 59029 were skipped");
-    within(MOST, &["jvm", "report", recording, "segments"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "report", recording, "segments"]).expect_code(5);
     let one = ["jvm", "report", recording, "segments", "--agent", "agent7", "--format", "json"];
     let report = runtap(one).expect_code(5).json();
     let parts = report["agents"][0]["parts"].as_array().unwrap();
     assert_eq!((parts.len(), &parts[10_485]["name"]), (10_486, &"name-10485".into()));
-    within(MOST, &["jvm", "report", &format!("{recording}#name-7")]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "report", &format!("{recording}#name-7")]).expect_code(5);
 }
 
 /// A message of 18 bytes may reset the counters of 65,536 methods.

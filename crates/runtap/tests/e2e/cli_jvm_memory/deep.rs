@@ -9,11 +9,11 @@ use runtap_bytefrog_proto::{Dialect, JavaStr, Message};
 use runtap_testkit::fake_agent::say;
 use serde_json::Value;
 
-use crate::cli_bounds::within;
+use crate::cli_bounds::run_with_memory;
 use crate::common::{folder, runtap};
 
 /// Megabytes of address space: the program itself, its threads' stacks, and the trace.
-const MOST: u64 = 320;
+const MAX_MEGABYTES: u64 = 320;
 const THREADS: u32 = 2;
 
 /// Writes a recording of threads that each make `depth` nested calls of these methods, and return from all of them.
@@ -62,7 +62,7 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
     let out = folder.path().join("out");
     let to = |format: &str, more: &[&str]| {
         let words = ["jvm", "report", &recording, "--to", format, "-o", out.to_str().unwrap()];
-        within(MOST, &[&words, more].concat())
+        run_with_memory(MAX_MEGABYTES, &[&words, more].concat())
     };
     let said = "17,952 stacks cut to the first 1,023 frames: the deepest has 10,000 frames";
     for format in ["speedscope", "chrome", "perfetto", "firefox", "pprof", "flamegraph", "folded"] {
@@ -92,7 +92,8 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
 fn every_report_of_a_deep_recording_takes_little_memory() {
     let folder = folder();
     let recording = record(folder.path(), &methods(500), 40_000, 1000);
-    let report = |words: &[&str]| within(MOST, &[&["jvm", "report", &recording], words].concat());
+    let report =
+        |words: &[&str]| run_with_memory(MAX_MEGABYTES, &[&["jvm", "report", &recording], words].concat());
     for kind in ["methods", "tree", "exceptions", "segments", "slow", "threads", "classes", "losses"] {
         report(&[kind, "--format", "json"]).expect_code(0);
     }
@@ -101,7 +102,7 @@ fn every_report_of_a_deep_recording_takes_little_memory() {
     for words in [["--minus", &recording], ["--diff", &recording]] {
         report(&words).expect_code(0);
     }
-    within(MOST, &["jvm", "replay", &recording]).expect_code(0);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "replay", &recording]).expect_code(0);
 }
 
 #[test]
@@ -122,7 +123,8 @@ fn rows_of_long_names_take_little_memory() {
     let name = format!("com/example/{}.m;1;()V", "D".repeat(60_000));
     // Each call is long enough for the log of slow calls.
     let recording = record(folder.path(), &[name], 600, 1_000_000);
-    let report = |words: &[&str]| within(MOST, &[&["jvm", "report", &recording], words].concat());
+    let report =
+        |words: &[&str]| run_with_memory(MAX_MEGABYTES, &[&["jvm", "report", &recording], words].concat());
     report(&[]).expect_code(0);
     report(&["slow", "--slow", "1ms"]).expect_code(0);
     report(&["tree", "--format", "json"]).expect_code(0);
