@@ -103,7 +103,7 @@ fn receives_nothing(stream: &UnixStream) -> bool {
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)).unwrap() == 0
 }
 
-/// Checks that the only request on a connection until it is closed is ResumeRuntime.
+/// Checks that the only request on a connection until it is closed is `ResumeRuntime`.
 #[track_caller]
 fn is_only_told_to_go_on(mut stream: UnixStream) {
     while let Some((set, number, payload)) = request(&mut stream) {
