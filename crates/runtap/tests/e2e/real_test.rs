@@ -434,7 +434,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     assert!(run.len() > 1 && run.len() < all.len(), "{run:?} of {all:?}");
     assert_eq!(end["passed"].as_u64(), Some(run.len() as u64));
     assert!(parts.text().contains("running them in smaller parts"), "{parts}");
-    // Exactly the others are named: those whose process does not exit without them.
+    // Exactly the tests without a result are named.
     for uid in &all {
         let uid_in_json = Value::from(uid.as_str()).to_string();
         let uid_in_json = uid_in_json.trim_matches('"');

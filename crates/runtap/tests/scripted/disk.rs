@@ -23,7 +23,7 @@ pub(crate) fn all() -> Vec<Test> {
 
 const FULL: &str = "No space left on device";
 
-/// Returns an application that passes, and one that fails; each with its exit code without other failures.
+/// Returns an application that passes, and one that fails, each with the exit code of a run whose report fails.
 fn applications(folder: &Folder) -> [(PathBuf, i32); 2] {
     let passes = folder.application("passes", "handshake\nstart\npass t1\npass t2\nend\n");
     let fails = folder.application("fails", "handshake\nstart\npass t1\nfail t2\nend\nexit 2\n");
