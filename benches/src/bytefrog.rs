@@ -1,11 +1,12 @@
-//! HQ of Bytefrog agents: events a second of processor time on one core, from bytes to the call tree.
+//! Throughput of HQ for Bytefrog agents: events per second of processor time on one core, from bytes to the call tree.
 //!
-//! - `decode`: bytes to messages, and no more.
-//! - `tree`: the same with order, call tree, counts and exceptions, as HQ does it live.
+//! - `decode`: only bytes to messages.
+//! - `tree`: also order, call tree, counts and exceptions, as in live use.
 //!
-//! The recordings of versions 1 and 4, which has the lines that ran besides, are repeated with sequence ids and times that go on;
-//! F1 has the events of version 1 as batches. The original HQ takes 0.15 to 0.36 million events/s (measured with the original
-//! programs). For counting instructions there is a stream that needs no recording ([`make`], [`take`]).
+//! The recordings of version 1 and of version 4, which adds line visits, are repeated with continuing sequence ids and
+//! times; F1 has the events of version 1 in batches. The original HQ handles 0.15 to 0.36 million events/s (measured
+//! with the original programs). For counting instructions there is a stream that needs no recording ([`make`],
+//! [`take`]).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -22,19 +23,19 @@ use runtap_testkit::shared_data;
 
 use crate::output::line;
 
-/// Millions of events a second that the original HQ takes at best.
+/// Maximum throughput of the original HQ, in millions of events per second.
 const ORIGINAL: f64 = 0.36;
-/// What ours should take.
+/// Target for the ratio of runtap's throughput to [`ORIGINAL`].
 const BAR: f64 = 20.0;
-/// Events of a run.
+/// Events per run.
 const EVENTS: u64 = 20_000_000;
-/// Bytes of a read.
+/// Bytes per read.
 const CHUNK: usize = 256 << 10;
 
 /// Messages with their offsets.
 type Messages = Vec<(u64, Vec<u8>)>;
 
-/// With a number: so many events of each kind, and the memory that they take.
+/// With `events`: runs that many events of each kind, and prints the memory in use.
 pub(crate) fn run(events: Option<u64>) -> Result<()> {
     let recordings =
         ["v1_basic", "v4_basic"].map(|name| shared_data(format!("bytefrog/{name}.data0.a2h.bin")));
@@ -73,7 +74,7 @@ pub(crate) fn run(events: Option<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What a recording has of each kind of event. All rows of one recording have the same.
+/// The number of events of each kind in a recording. Equal for every row of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts {
     entries: u64,
@@ -91,7 +92,7 @@ impl Counts {
     fn add(&mut self, message: &Message<'_>) {
         match message {
             Message::Entry { .. } => self.entries += 1,
-            // That an exception ended the call is a flag of versions 2 to 4.
+            // In versions 2 to 4, a flag marks calls that were ended by an exception.
             Message::Exit { exit: Exit::Thrown(1..), .. } => self.bubbles += 1,
             Message::Exit { .. } => self.exits += 1,
             Message::Exception { .. } => self.exceptions += 1,
@@ -122,7 +123,7 @@ impl Counts {
     }
 }
 
-/// The events and names of a recording without its hello, each as its message.
+/// The events and names of a recording without its hello, each as its own message.
 struct Round {
     messages: Messages,
     counts: Counts,
@@ -161,12 +162,12 @@ fn stamp(message: &Message<'_>) -> Option<Stamp> {
     }
 }
 
-/// Sequence ids are put in with each round.
+/// Sequence ids are set in each round.
 fn batch(thread: u32, rows: &[[u8; 8]]) -> Message<'_> {
     Message::Batch(Batch { thread, sequence: 0, base: 0, rows: Rows::new(rows) })
 }
 
-/// The same events as F1 has them: a batch for each run of entries and exits of a thread, exceptions as messages of their own.
+/// Converts events to F1: a batch for each run of entries and exits of a thread, and separate messages for exceptions.
 fn batches(once: &Round) -> Result<Round> {
     let stream = Stream::data_from_agent(Some(Dialect::V1));
     let mut events = BTreeMap::new();
@@ -216,7 +217,8 @@ fn batches(once: &Round) -> Result<Round> {
     Ok(Round { messages: out, counts: once.counts })
 }
 
-/// One round after the other, with ids that go on. A round of versions 1 to 4 has all ids from 0, and of F1 each thread.
+/// Repeated rounds with continuing ids. A round of versions 1 to 4 uses all ids from 0; in F1 each thread has its own
+/// ids.
 struct Rounds<'a> {
     round: &'a Round,
     dialect: Dialect,
@@ -229,7 +231,7 @@ impl<'a> Rounds<'a> {
         Self { round, dialect, number: 0, next: BTreeMap::new() }
     }
 
-    /// Appends the next round. Names come with the first one only.
+    /// Appends the next round. Only the first round includes names.
     fn write(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let stream = Stream::data_from_agent(Some(self.dialect));
         let each = self.round.counts.all();
@@ -275,7 +277,8 @@ fn repeated(round: &Round, dialect: Dialect, rounds: u64) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// So many events, made as they are needed, and the memory of the process at each tenth of them: it should not grow.
+/// Feeds `rounds` rounds, generated on the fly, and prints the memory of the process at each tenth of them: it should
+/// not grow.
 fn long(round: &Round, dialect: Dialect, rounds: u64) -> Result<()> {
     let (mut all, mut out) = (Rounds::new(round, dialect), Vec::new());
     let mut decoder = Decoder::new(Stream::data_from_agent(Some(dialect)));
@@ -297,12 +300,12 @@ fn long(round: &Round, dialect: Dialect, rounds: u64) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of this thread: what else the machine does is no part of it.
+/// Returns the processor time of this thread, which is independent of other load.
 fn now() -> Result<Duration> {
     Ok(ClockId::CLOCK_THREAD_CPUTIME_ID.now()?.into())
 }
 
-/// Millions of events a second.
+/// Returns millions of events per second.
 fn speed(events: u64, start: Duration) -> Result<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a measure")]
     let events = events as f64;
@@ -344,7 +347,7 @@ fn tree(stream: &[u8], dialect: Dialect, counts: Counts, rounds: u64) -> Result<
     Ok(speed)
 }
 
-/// What HQ makes of a data connection.
+/// Decodes a data connection as HQ does.
 fn played(stream: &[u8], dialect: Dialect) -> Result<Model> {
     let mut decoder = Decoder::new(Stream::data_from_agent(Some(dialect)));
     let mut model = Model::new(dialect, &Limits::default(), 1_000_000_000);
@@ -358,8 +361,8 @@ fn played(stream: &[u8], dialect: Dialect) -> Result<Model> {
     Ok(model)
 }
 
-/// A stream of version 1 with about so many events, of a program that is made up: a recursion, loops over a few methods, now
-/// and then an exception; three threads by turns.
+/// Makes a stream of version 1 with about `events` events of a synthetic program: a recursion, loops over a few
+/// methods, and occasional exceptions, in three alternating threads.
 pub(crate) fn make(events: u64) -> Result<Vec<u8>> {
     let mut out = to_bytes(&Message::DataHello { run: 0 }, Dialect::V1)?;
     for method in 0..20 {
@@ -422,7 +425,7 @@ impl Made {
     }
 }
 
-/// HQ's whole work on such a stream: how many events there were.
+/// Processes such a stream as HQ does and returns the number of events.
 pub(crate) fn take(stream: &[u8]) -> Result<u64> {
     let counters = played(stream, Dialect::V1)?.counters();
     if counters.missing + counters.repeated + counters.orphans > 0 {

@@ -1,10 +1,10 @@
-//! A live recording of a program that writes events of its own: runtap beside Microsoft's dotnet-trace.
+//! Live recording of a program that writes its own events: runtap beside Microsoft's dotnet-trace.
 //!
-//! The program (`storm`) numbers the events that each thread writes while somebody listens, and says in the end how
-//! many there were. A number that is missing below the last one received was lost. What it wrote after that came too
-//! late: between the stop of the session and the moment at which the program learns of it. It goes on for longer than
-//! the session, which therefore is as long for both tools. They take turns, so that whatever else the machine does hits
-//! both.
+//! The program (`storm`) numbers the events that each thread writes while a session is active, and prints their total
+//! at the end. A number that is missing below the last one received was lost. Later numbers came too late: they were
+//! written between the stop of the session and the moment at which the program is notified. The program runs longer
+//! than the session, so the session is equally long for both tools. The tools run alternately, so that other load
+//! affects both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,19 +22,19 @@ use crate::stages;
 
 const RUNS: usize = 5;
 const SESSION: Duration = Duration::from_secs(5);
-/// Beyond the session; the start of a tool has to fit in.
-const LONGER: Duration = Duration::from_secs(5);
+/// Run time of the program beyond the session; includes the startup of a tool.
+const EXTRA_TIME: Duration = Duration::from_secs(5);
 const PROVIDERS: &str = "Demo-Storm:7:5";
 const THREADS: u64 = 2;
 
-/// What is written: by each thread.
+/// The load: events written by each thread.
 struct Case {
     title: &'static str,
-    /// Events a second; 0 is as fast as it can.
+    /// Events per second; 0 is as fast as possible.
     rate: u64,
-    /// Bytes of an event.
+    /// Bytes per event.
     size: u64,
-    /// The largest share of dotnet-trace's processor time.
+    /// Maximum share of dotnet-trace's processor time.
     bar: f64,
 }
 
@@ -49,17 +49,17 @@ const MAX_RESIDENT: u64 = 20_000_000;
 const RUNTAP: &str = "runtap";
 const DOTNET_TRACE: &str = "dotnet-trace";
 
-/// What came of one recording.
+/// The result of one recording.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     cost: Cost,
-    /// Of the file.
+    /// Size of the file in bytes.
     bytes: u64,
     /// Events that the target wrote, by its own count.
     written: u64,
     /// Events in the file.
     received: u64,
-    /// Missing in the file, of those before the last one.
+    /// Events missing in the file before the last received one.
     lost: u64,
 }
 
@@ -68,7 +68,7 @@ impl Run {
         self.written.saturating_sub(self.received + self.lost)
     }
 
-    /// Processor time for a million events received, in seconds.
+    /// Returns the processor time per million received events, in seconds.
     fn cpu_a_million(&self) -> f64 {
         self.cost.cpu.as_secs_f64() / (float(self.received) / 1e6)
     }
@@ -112,14 +112,14 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
     Ok(())
 }
 
-/// One recording by the tool that `command` starts for a process id.
+/// Makes one recording with the tool that `command` starts for a process id.
 fn record(
     case: &Case,
     runtime: &RealRuntime,
     file: &Path,
     command: impl FnOnce(&str) -> Command,
 ) -> Result<Run> {
-    let life = SESSION + LONGER;
+    let life = SESSION + EXTRA_TIME;
     let arguments = [THREADS, case.rate, case.size, life.as_secs()].map(|number| number.to_string());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let Ok(launch) = runtime.program("storm", &arguments) else { bail!("the shared folder is gone") };
@@ -147,12 +147,12 @@ fn record(
             *last = number.max(*last);
         }
     })?;
-    // Numbers begin at 0.
+    // Numbers start at 0.
     let up_to_the_last: u64 = numbered.values().map(|last| last + 1).sum();
     Ok(Run { cost, bytes: recorded.len() as u64, written, received, lost: up_to_the_last - received })
 }
 
-/// The first two fields of storm's event: `int thread, long seq`.
+/// Returns the first two fields of storm's event: `int thread, long seq`.
 fn thread_and_number(payload: &[u8]) -> Option<(u32, u64)> {
     let (thread, rest) = payload.split_first_chunk()?;
     Some((u32::from_le_bytes(*thread), u64::from_le_bytes(*rest.first_chunk()?)))
@@ -194,7 +194,7 @@ fn cpu(runs: &[Run]) -> f64 {
     median(runs.iter().map(|run| run.cost.cpu.as_secs_f64()).collect())
 }
 
-/// The highest of all runs: a limit for memory is none for the middle one.
+/// Returns the maximum of all runs, since a limit on memory applies to each run.
 fn peak(runs: &[Run]) -> u64 {
     runs.iter().map(|run| run.cost.peak).max().unwrap_or_default()
 }

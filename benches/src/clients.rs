@@ -1,5 +1,5 @@
-//! How long a client waits for a server that ten thousand hostile ones connect to, and what they cost it: garbage, a byte at
-//! a time, half a request, an answer that is not taken. A session runs meanwhile.
+//! Latency of a regular client of a server to which ten thousand hostile clients connect, and their cost to the server:
+//! they send garbage, a byte at a time or half a request, or do not read the answer. A session runs meanwhile.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -20,14 +20,14 @@ use runtap_transport::Endpoint;
 use crate::output::{self, bar, line, median};
 
 const HOSTILE: usize = 10_000;
-/// Of them so many stay connected, as many as descriptors allow.
-const STAYING: usize = 500;
+/// The number of hostile clients that stay connected, limited by file descriptors.
+const KEPT_CONNECTIONS: usize = 500;
 const PROVIDER: &str = "Bench-Events";
 const EVERY: Duration = Duration::from_millis(1);
-const MOST_WAITING: Duration = Duration::from_millis(50);
-const MOST_GROWTH: u64 = 16 << 20;
+const MAX_WAIT: Duration = Duration::from_millis(50);
+const MAX_GROWTH: u64 = 16 << 20;
 
-/// The program: a thousand events a second until its input ends, then how many it has written.
+/// The program under test: writes a thousand events per second until its input ends, then prints their number.
 pub(crate) fn serve(socket: &Path) -> Result<()> {
     let pipe = EventPipe::new();
     let event = pipe.define(Metadata::new(PROVIDER, 1, "Event"))?;
@@ -47,7 +47,7 @@ pub(crate) fn serve(socket: &Path) -> Result<()> {
             }
             written
         });
-        // The end of the input, whatever comes before it.
+        // Waits for the end of the input and ignores its contents.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         over.store(true, Ordering::Relaxed);
         writing.join().unwrap_or_default()
@@ -69,7 +69,7 @@ pub(crate) fn run() -> Result<()> {
         .spawn()?;
     let measured = measure(&mut program, &socket);
     if measured.is_err() {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = program.kill();
     }
     program.wait()?;
@@ -125,23 +125,19 @@ fn measure(program: &mut Child, socket: &Path) -> Result<()> {
         milliseconds(median(beside)),
         milliseconds(most)
     ));
-    bar(
-        "each request is answered within 50 ms",
-        most <= MOST_WAITING,
-        &format!("{:.1} ms", milliseconds(most)),
-    );
+    bar("each request is answered within 50 ms", most <= MAX_WAIT, &format!("{:.1} ms", milliseconds(most)));
     bar(
         "the session has lost nothing",
         lost == 0 && events == written,
         &format!("{events} of {written} events"),
     );
     let megabytes = format!("{} KiB", growth / 1024);
-    bar("peak memory grew by at most 16 MiB", growth <= MOST_GROWTH, &megabytes);
+    bar("peak memory grew by at most 16 MiB", growth <= MAX_GROWTH, &megabytes);
     output::machine();
     Ok(())
 }
 
-/// How long requests take, one after the other: `least` of them, and more while `go_on` says so.
+/// Measures the latency of consecutive requests: at least `least`, and more while `go_on` returns true.
 fn waits(socket: &Path, go_on: impl Fn() -> bool, least: usize) -> Result<Vec<Duration>> {
     let client = Client::new(Endpoint::unix(socket))?;
     let mut waits = Vec::new();
@@ -159,7 +155,7 @@ fn attack(socket: &Path) -> Result<()> {
     for n in 0..HOSTILE {
         let mut stream = UnixStream::connect(socket)?;
         let half = request.get(..n % request.len()).unwrap_or_default();
-        // Whoever was hung up on is what it is.
+        // The server may have closed the connection.
         let _ = match n % 5 {
             0 => stream.write_all(&[0xa5; 3000]),
             1 => stream.write_all(half).and_then(|()| stream.shutdown(Shutdown::Write)),
@@ -167,10 +163,10 @@ fn attack(socket: &Path) -> Result<()> {
             3 => stream.write_all(&request),
             _ => Ok(()),
         };
-        if staying.len() < STAYING {
+        if staying.len() < KEPT_CONNECTIONS {
             staying.push(stream);
-        } else if let Some(place) = staying.get_mut(n % STAYING) {
-            // Another byte of one that is slow, in the place of which this one stays.
+        } else if let Some(place) = staying.get_mut(n % KEPT_CONNECTIONS) {
+            // Sends another byte on a slow connection before it is replaced by this one.
             let _ = place.write(&[0]);
             *place = stream;
         }
@@ -178,7 +174,7 @@ fn attack(socket: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Most memory that the process has had at a time, in bytes.
+/// Returns the peak resident memory of the process in bytes.
 fn peak(pid: u32) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;

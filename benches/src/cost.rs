@@ -1,7 +1,7 @@
-//! What a process costs, as the kernel counts it: processor time and the peak of resident memory.
+//! The cost of a process, as measured by the kernel: processor time and peak resident memory.
 //!
-//! The kernel adds up what all ended children of a process took. So a copy of this program runs one command each
-//! time, and says what its only child took. The peak is never below that copy's own, about 3 MB.
+//! The kernel adds up the usage of all terminated children of a process. So a copy of this program runs a single
+//! command and prints the usage of this only child. The peak is at least that of the copy, about 3 MB.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -13,19 +13,19 @@ use nix::sys::time::TimeVal;
 
 use crate::output::line;
 
-/// What one run took, start and end included.
+/// The cost of one run, including startup and exit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
     /// User and system time of all threads.
     pub(crate) cpu: Duration,
-    /// Bytes.
+    /// Peak resident memory in bytes.
     pub(crate) peak: u64,
 }
 
-/// Runs `command` to its end.
+/// Runs `command` until it exits.
 ///
 /// # Errors
-/// When it can't be run, or its exit code is not 0.
+/// An error if the command can't be run, or its exit code is not 0.
 pub(crate) fn of(command: &Command) -> Result<Cost> {
     let mut copy = Command::new(std::env::current_exe()?);
     copy.arg("measure").arg(command.get_program()).args(command.get_args());
@@ -45,7 +45,8 @@ pub(crate) fn of(command: &Command) -> Result<Cost> {
     Ok(Cost { cpu: Duration::from_micros(*cpu), peak: *peak })
 }
 
-/// The copy's part: prints processor time in microseconds and the peak in bytes.
+/// Runs a command in the copy of this program and prints its processor time in microseconds and its peak memory in
+/// bytes.
 pub(crate) fn measure(program: &str, args: &[impl AsRef<OsStr>]) -> Result<()> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).stdout(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {program}"))?;
@@ -59,7 +60,7 @@ pub(crate) fn measure(program: &str, args: &[impl AsRef<OsStr>]) -> Result<()> {
     Ok(())
 }
 
-/// User and system time.
+/// Returns user plus system time.
 pub(crate) fn cpu(usage: Usage) -> Duration {
     time(usage.user_time()) + time(usage.system_time())
 }

@@ -1,7 +1,8 @@
-//! What an event costs the program that writes it: when nobody wants it, and with a session whose reader takes what comes.
+//! The cost of an event for the program that writes it: when the event is not enabled, and with a session whose reader
+//! keeps up.
 //!
-//! Server, program and reader share the machine, as they do in life. Events are written in bursts that fit into the
-//! session's buffer, so that none is lost; a burst in which one was would look cheap.
+//! Server, program and reader share the machine, as in practice. Events are written in bursts that fit into the
+//! session's buffer, so that none is lost: a burst with lost events would appear cheap.
 
 use std::hint::black_box;
 use std::thread;
@@ -22,11 +23,11 @@ const PROVIDER: &str = "Bench-Events";
 const BURST: u32 = 20_000;
 const DISABLED_BURST: u32 = 20_000_000;
 const BURSTS: usize = 50;
-/// For the reader to take a burst.
+/// Time for the reader to receive a burst.
 const PAUSE: Duration = Duration::from_millis(20);
 
-const MOST_DISABLED: f64 = 2.0;
-const MOST_ENABLED: f64 = 100.0;
+const MAX_DISABLED: f64 = 2.0;
+const MAX_ENABLED: f64 = 100.0;
 
 pub(crate) fn run() -> Result<()> {
     output::machine();
@@ -66,20 +67,20 @@ pub(crate) fn run() -> Result<()> {
     let Ok(read) = reading.join() else { bail!("the reader has failed") };
     let lost = read?;
     table.print(&format!("an event of 28 bytes, {BURSTS} bursts of {BURST}; medians and slowest bursts"));
-    bar("a disabled event takes at most 2 ns", disabled <= MOST_DISABLED, &format!("{disabled:.2} ns"));
-    bar("an enabled one at most 100 ns", enabled <= MOST_ENABLED, &format!("{enabled:.1} ns"));
+    bar("a disabled event takes at most 2 ns", disabled <= MAX_DISABLED, &format!("{disabled:.2} ns"));
+    bar("an enabled one at most 100 ns", enabled <= MAX_ENABLED, &format!("{enabled:.1} ns"));
     bar("none was lost", lost == 0, &lost.to_string());
     server.shut_down();
     output::machine();
     Ok(())
 }
 
-/// Processor time of this thread, which is what an event costs whatever else the machine does.
+/// Returns the processor time of this thread, which is independent of other load.
 fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// What the loop itself takes, which is no cost of an event.
+/// Returns the cost of the loop itself, which is not part of the cost of an event.
 fn empty(event: &Event) -> Vec<f64> {
     let one = || {
         let start = thread_time();
@@ -91,7 +92,7 @@ fn empty(event: &Event) -> Vec<f64> {
     (0..5).map(|_| one()).collect()
 }
 
-/// Nanoseconds an event, of each burst; threads write at the same time.
+/// Returns nanoseconds per event for each burst; all threads write concurrently.
 fn bursts(event: &Event, stack: &[u64], threads: usize) -> Vec<f64> {
     let mut payload = Writer::new();
     payload.u32(7).utf16z("ten letters");

@@ -1,5 +1,5 @@
-//! What it costs a program to be a test application: 100,000 tests under the real `dotnet test`, with results in batches and
-//! one at a time; and how long Ctrl-C takes with one, and with a wrapped command.
+//! The cost of being a test application: 100,000 tests under the real `dotnet test`, with results in batches and one at
+//! a time; and the duration of Ctrl-C with such an application and with a wrapped command.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,16 +17,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::cost;
 use crate::output::{self, Table, bar, line, median};
 
-/// Set for a process that is to be the application: how many tests, whether their results are sent together, and where to
-/// leave what it took. `sleep` in the place of a number is one that has begun when it has left its process id.
+/// Set in a process that acts as the application: the number of tests, whether results are sent in batches, and the
+/// file for the measurements. With `sleep` instead of a number, the application writes its process id and sleeps.
 const PART: &str = "RUNTAP_BENCH_HOST";
 const TESTS: usize = 100_000;
 const RUNS: usize = 5;
 const INTERRUPTS: usize = 21;
-/// What the application may take, by the time of the whole.
-const MOST: f64 = 0.05;
+/// Maximum share of the total time that the application may use.
+const MAX_SHARE: f64 = 0.05;
 
-/// The application, if this process is to be it.
+/// Runs the application if this process is meant to be it; otherwise returns `None`.
 pub(crate) fn play() -> Option<Result<ExitCode>> {
     let part = std::env::var(PART).ok()?;
     Some(application(&part))
@@ -56,7 +56,7 @@ fn application(part: &str) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// `runtap` is the program that wraps a command.
+/// Runs the benchmark; `runtap` is the program that wraps a command.
 pub(crate) fn run(runtap: &str) -> Result<()> {
     output::machine();
     let sdk = match DotnetTest::available() {
@@ -86,7 +86,11 @@ pub(crate) fn run(runtap: &str) -> Result<()> {
             format!("{:.1} %", share * 100.0),
         ]);
         if batching == "batched" {
-            bar("at most 5 % of the time, in batches", share <= MOST, &format!("{:.1} %", share * 100.0));
+            bar(
+                "at most 5 % of the time, in batches",
+                share <= MAX_SHARE,
+                &format!("{:.1} %", share * 100.0),
+            );
         }
     }
     table.print(&format!("{TESTS} tests of a Rust program under dotnet test, medians of {RUNS} runs"));
@@ -95,8 +99,8 @@ pub(crate) fn run(runtap: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C with an application, with a wrapped command and with a script that does nothing, by turns: what the SDK itself
-/// takes, and what is left when it is gone.
+/// Measures Ctrl-C alternately with an application, with a wrapped command and with a script that only sleeps: the time
+/// until the SDK exits, and until the remaining processes do.
 fn interrupts(sdk: &DotnetTest, folder: &Path, runtap: &str) -> Result<()> {
     let file = folder.join("pid");
     let script = folder.join("bench-script");
@@ -115,34 +119,35 @@ fn interrupts(sdk: &DotnetTest, folder: &Path, runtap: &str) -> Result<()> {
     let modules = ["bench-host", "bench-wrapped", "bench-script"];
     let mut all = modules.map(|_| (Vec::new(), Vec::new()));
     for _ in 0..INTERRUPTS {
-        for (module, (lived, left)) in modules.iter().zip(&mut all) {
+        for (module, (until_exit, until_rest)) in modules.iter().zip(&mut all) {
             let (server, rest) = interrupted(sdk, folder, module, &file)?;
-            lived.push(server);
-            left.push(rest);
+            until_exit.push(server);
+            until_rest.push(rest);
         }
     }
     let mut table =
         Table::new(&["", "fastest", "median", "slowest", "the rest gone after it: median", "slowest"]);
-    for (module, (mut lived, mut left)) in modules.iter().zip(all) {
-        lived.sort_unstable();
-        left.sort_unstable();
+    for (module, (mut until_exit, mut until_rest)) in modules.iter().zip(all) {
+        until_exit.sort_unstable();
+        until_rest.sort_unstable();
         let shown = |time: Option<&Duration>| {
             time.map_or_else(String::new, |time| format!("{:.1} ms", time.as_secs_f64() * 1e3))
         };
         table.row(&[
             (*module).to_owned(),
-            shown(lived.first()),
-            shown(lived.get(lived.len() / 2)),
-            shown(lived.last()),
-            shown(left.get(left.len() / 2)),
-            shown(left.last()),
+            shown(until_exit.first()),
+            shown(until_exit.get(until_exit.len() / 2)),
+            shown(until_exit.last()),
+            shown(until_rest.get(until_rest.len() / 2)),
+            shown(until_rest.last()),
         ]);
     }
     table.print(&format!("from Ctrl-C until dotnet test is gone, {INTERRUPTS} runs each by turns"));
     Ok(())
 }
 
-/// From the signal to the process group until `dotnet test` has ended, and from then until all have that it had started.
+/// Returns the time from the signal to the process group until `dotnet test` has exited, and from then until all of its
+/// descendants have.
 fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Result<(Duration, Duration)> {
     let _ = fs::remove_file(file);
     let mut command = sdk.command(folder, module);
@@ -161,25 +166,25 @@ fn interrupted(sdk: &DotnetTest, folder: &Path, module: &str, file: &Path) -> Re
     let since = Instant::now();
     kill_process_group(Pid::from_child(&server), Signal::INT)?;
     server.wait()?;
-    let lived = since.elapsed();
+    let until_exit = since.elapsed();
     let since = Instant::now();
-    while started.iter().any(|pid| lives(*pid)) {
+    while started.iter().any(|pid| is_running(*pid)) {
         if since.elapsed() > Duration::from_secs(20) {
             bail!("{module} has left processes behind");
         }
         std::thread::sleep(Duration::from_micros(100));
     }
-    Ok((lived, since.elapsed()))
+    Ok((until_exit, since.elapsed()))
 }
 
-/// Whether it does not only wait for somebody to ask how it has ended: init may take seconds.
-fn lives(pid: Pid) -> bool {
+/// Returns whether the process is not a zombie: init may take seconds to reap it.
+fn is_running(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !"ZX".contains(state))
 }
 
-/// Whom a process has started, and whom they have.
+/// Returns the descendants of a process.
 fn descendants(root: Pid) -> Result<Vec<Pid>> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc")? {

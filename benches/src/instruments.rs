@@ -1,7 +1,7 @@
-//! What the instruments of `runtap-events` cost the program that uses them: events, spans, metrics and log messages, when nobody
-//! listens, and with a session whose reader takes what comes.
+//! The cost of the instruments of `runtap-events` for the program that uses them: events, spans, metrics and log
+//! messages, without a session, and with a session whose reader keeps up.
 //!
-//! As in `events.rs`: bursts that fit into the session's buffer, in processor time of the thread that writes.
+//! As in `events.rs`: bursts that fit into the session's buffer, in processor time of the writing thread.
 
 use std::hint::black_box;
 use std::thread;
@@ -67,7 +67,7 @@ pub(crate) fn run() -> Result<()> {
         ("counter whose tags are bound", &counted_bound, METRICS, None),
         ("histogram with one tag", &timed, METRICS, None),
     ];
-    // What the loop itself takes is no cost of theirs.
+    // The cost of the loop itself is subtracted.
     let empty = median(bursts(
         &|n| {
             black_box(n);
@@ -76,9 +76,9 @@ pub(crate) fn run() -> Result<()> {
         IDLE_BURST,
     ));
     let mut table = Table::new(&["", "nobody", "session"]);
-    for (what, act, asked, most) in all {
+    for (what, act, provider_spec, most) in all {
         let idle = median(bursts(act, 5, IDLE_BURST)) - empty;
-        let session = start(&server, asked)?;
+        let session = start(&server, provider_spec)?;
         let busy = median(bursts(act, BURSTS, BURST)) - empty;
         let lost = session.stop()?;
         table.row(&[what.to_owned(), format!("{idle:.1}"), format!("{busy:.0}")]);
@@ -94,14 +94,14 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// What is done, what a session asks for, and the most that it may take with a session.
+/// A name, the operation, the provider that a session enables, and the maximum cost in nanoseconds with a session.
 type Trial<'a> = (&'a str, &'a dyn Fn(u32), &'a str, Option<f64>);
 
 const METRICS: &str = "System.Diagnostics.Metrics:2:SessionId=SHARED;Metrics=Bench;RefreshInterval=1";
 
 /// Starts a session with `Provider:keywords[:arguments]`, the keywords in hexadecimal.
-fn start(server: &ServerThread, asked: &str) -> Result<CountedSession> {
-    let mut parts = asked.splitn(3, ':');
+fn start(server: &ServerThread, provider_spec: &str) -> Result<CountedSession> {
+    let mut parts = provider_spec.splitn(3, ':');
     let (name, keywords) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let mut provider = Provider::new(name, u64::from_str_radix(keywords, 16)?, Level::Verbose);
     provider.arguments = parts.next().map(str::to_owned);
@@ -112,7 +112,7 @@ fn thread_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Nanoseconds a call, of each burst.
+/// Returns nanoseconds per call for each burst.
 fn bursts(act: &dyn Fn(u32), count: usize, size: u32) -> Vec<f64> {
     let one = |_| {
         let start = thread_time();

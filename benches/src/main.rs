@@ -1,25 +1,29 @@
-//! What runtap costs. `cargo xtask bench` builds and starts this; docs/performance.md has the results.
+//! Benchmarks of runtap. `cargo xtask bench` builds and starts this program; docs/performance.md has the results.
 //!
-//! - `decode`, `count`, `fields`, `stacks`, `profile`: stages of reading a recording, for a tool that counts their instructions; `make`
-//!   writes such a recording.
-//! - `results`: the runner's side of the `dotnet test` pipe, for the same tool; `make-results` writes what an application sends.
-//! - `calls`: HQ's side of a Java agent's connection, to the call tree, for the same tool; `make-calls` writes what an agent sends.
-//! - `repeat`: writes a long recording out of a short one, for trials by hand.
-//! - `speed`: the same stages by the clock.
-//! - `bytefrog`: HQ of Bytefrog agents, from bytes to the call tree; with a number, the memory of so many events.
-//! - `capture`, `ps`: the runtap that is given, with real runtimes, beside Microsoft's dotnet-trace.
-//! - `nettrace`: the decoder and the runtap that is given on large files, beside TraceEvent.
-//! - `ports`: the same runtap, with two hundred stand-ins for runtimes that dial in.
-//! - `events`: what an event costs a program that embeds the server.
-//! - `instruments`: what events, spans, metrics and log messages cost it that are written by `runtap-events`.
-//! - `clients`: a program that embeds the server, and ten thousand hostile clients beside a good one; `serve` is the
-//!   program.
-//! - `samples`: what sampling its threads costs a program: a compressor, a parser, the web service that is given.
-//! - `tests`: `runtap test` with test applications of ours, which `application` plays, and beside `dotnet test`.
-//! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, which it plays itself, and a command that runtap wraps.
-//! - `measure`: one command and what it took, for those above.
+//! - `decode`, `count`, `fields`, `stacks`, `profile`: stages of reading a recording, for a tool that counts their
+//!   instructions; `make` writes such a recording.
+//! - `results`: the runner's side of the `dotnet test` pipe, for that tool too; `make-results` writes what an
+//!   application sends.
+//! - `calls`: HQ's side of a Java agent's connection, up to the call tree, for that tool too; `make-calls` writes what
+//!   an agent sends.
+//! - `repeat`: makes a long recording out of a short one, for manual trials.
+//! - `speed`: the stages above, in elapsed time.
+//! - `bytefrog`: HQ of Bytefrog agents, from bytes to the call tree; with a number, the memory in use for that many
+//!   events.
+//! - `capture`, `ps`: the given runtap program, with real runtimes, beside Microsoft's dotnet-trace.
+//! - `nettrace`: the decoder and the given runtap program on large files, beside TraceEvent.
+//! - `ports`: the given runtap program, with two hundred stand-ins for runtimes that connect.
+//! - `events`: the cost of an event for a program that embeds the server.
+//! - `instruments`: the cost of events, spans, metrics and log messages of `runtap-events`.
+//! - `clients`: a program that embeds the server, with ten thousand hostile clients beside a regular one; `serve` is
+//!   the program.
+//! - `samples`: the cost of sampling a program's threads: a compressor, a parser, the given web service.
+//! - `tests`: `runtap test` with test applications played by `application`, and beside `dotnet test`.
+//! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, played by this program, and a
+//!   command that runtap wraps.
+//! - `measure`: runs one command and prints its cost, for the benchmarks above.
 //!
-//! Refuses to: fail by the clock. A bar that is missed is said, and that is all.
+//! Never fails because of elapsed time: a missed bar is only reported.
 
 mod bytefrog;
 mod capture;
@@ -108,12 +112,12 @@ fn do_as_told() -> Result<()> {
         ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
         ["tests", runtap, only @ ..] => tests::run(Path::new(runtap), only.first().copied()),
         ["application", words @ ..] => tests::application::play(words, false),
-        // A runner puts its options first.
+        // A runner passes its options first.
         ["--list-tests", "application", words @ ..] => tests::application::play(words, true),
         ["measure", program, args @ ..] => cost::measure(program, args),
         [stage, file] => {
             let Some((_, run)) = stages::ALL.iter().find(|(name, _)| name == stage) else { bail!(USAGE) };
-            // Printed so that the work cannot be left out.
+            // Printed so that the compiler cannot remove the work.
             line(run(&fs::read(file)?)?);
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! The only place that prints: lines, tables, and what else is worth knowing about a measurement.
+//! The only module that prints: lines, tables, and the conditions of a measurement.
 #![expect(clippy::print_stdout, reason = "the only module that prints")]
 
 use std::fmt::Display;
@@ -8,7 +8,7 @@ pub(crate) fn line(text: impl Display) {
     println!("{text}");
 }
 
-/// What the numbers depend on.
+/// Prints the state of the machine, on which the numbers depend.
 pub(crate) fn machine() {
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -16,18 +16,18 @@ pub(crate) fn machine() {
     line(format_args!("{cpus} processors, load {load}"));
 }
 
-/// The middle one; the upper of two.
+/// Returns the median; of two middle values, the upper one.
 pub(crate) fn median<T: PartialOrd + Copy + Default>(mut values: Vec<T>) -> T {
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// One bar: never a failure.
+/// Prints whether a bar is met, without ever failing.
 pub(crate) fn bar(what: &str, met: bool, measured: &str) {
     line(format_args!("{}: {what} ({measured})", if met { "met" } else { "MISSED" }));
 }
 
-/// Columns as wide as they must be; the first one begins at the left, the others end at the right.
+/// A table whose columns are as wide as necessary; the first is left-aligned, the others right-aligned.
 #[derive(Debug)]
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,

@@ -1,5 +1,4 @@
-//! Costs measured in pairs: the same work with and without something, in alternation, so that whatever else the machine
-//! does meets both.
+//! Costs measured in pairs: the same work with and without a feature, in alternation, so that other load affects both.
 
 use std::time::Duration;
 
@@ -28,14 +27,15 @@ pub(crate) fn measure(pairs: usize, mut work: impl FnMut(bool) -> Result<Duratio
 }
 
 impl Cost {
-    /// The interval is made of the values whose ranks lie 0.98 √n on either side of the middle: it holds whatever the
-    /// distribution, as each value lies above the true median as often as below (David and Nagaraja, Order Statistics, 7.1).
+    /// The interval consists of the values whose ranks lie 0.98 √n on either side of the middle. It holds for any
+    /// distribution, as each value is as likely above the true median as below (David and Nagaraja, Order Statistics,
+    /// 7.1).
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let count = u32::try_from(values.len()).map_or(f64::MAX, f64::from);
         let half = 0.98 * count.sqrt();
         let at = |rank: f64| {
-            // Within the values, so neither negative nor large.
+            // The rank is within the values, so neither negative nor large.
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
             let rank = rank.clamp(0.0, (count - 1.0).max(0.0)) as usize;
             values.get(rank).copied().unwrap_or(f64::NAN)

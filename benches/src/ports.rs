@@ -1,8 +1,8 @@
-//! `runtap trace --children` with two hundred runtimes on one port: how long each waits, and how much memory that takes.
+//! `runtap trace --children` with two hundred runtimes on one port: the waiting time of each, and the memory of runtap.
 //!
-//! The runtimes are servers of ours, all in this process, so that the moment at which one dials in can be taken here. Each
-//! is suspended, writes events once it goes on, and tells the names of its methods at the end, as much as a small .NET
-//! program does. All dial in at once, and all sessions are stopped at once.
+//! The runtimes are servers in this process, so that the moment at which a runtime connects can be taken here. Each is
+//! suspended, writes events after it is resumed, and sends its method names at the end, like a small .NET program. All
+//! of them connect at once, and all sessions are stopped at once.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,12 +25,12 @@ use crate::output::{self, Table, bar, median};
 const RUNTIMES: u32 = 200;
 const RUNS: usize = 5;
 const SESSION: &str = "2s";
-/// What a runtime of .NET 10 with a small program tells: about 350 kB.
+/// The number of method names that a runtime of .NET 10 with a small program sends: about 350 kB.
 const METHODS: u32 = 2_500;
 const EVERY: Duration = Duration::from_millis(50);
 const PROVIDER: &str = "Bench-Events";
-const MOST_WAITING: Duration = Duration::from_secs(1);
-const MOST_RESIDENT: u64 = 30_000_000;
+const MAX_WAIT: Duration = Duration::from_secs(1);
+const MAX_RESIDENT: u64 = 30_000_000;
 
 pub(crate) fn run(runtap: &Path) -> Result<()> {
     output::machine();
@@ -52,13 +52,13 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
     }
     table.print(&format!("{RUNTIMES} runtimes dial one port at once and are recorded for {SESSION}"));
     let peak = peaks.into_iter().max().unwrap_or_default();
-    bar("each goes on within 1 s of dialling in", longest <= MOST_WAITING, &milliseconds(longest));
-    bar("resident memory at most 30 MB", peak <= MOST_RESIDENT, &megabytes(peak));
+    bar("each goes on within 1 s of dialling in", longest <= MAX_WAIT, &milliseconds(longest));
+    bar("resident memory at most 30 MB", peak <= MAX_RESIDENT, &megabytes(peak));
     output::machine();
     Ok(())
 }
 
-/// How long each runtime waited, what runtap took, and the bytes of all recordings.
+/// Returns the waiting time of each runtime, the cost of runtap, and the bytes of all recordings.
 fn once(runtap: &Path) -> Result<(Vec<Duration>, Cost, u64)> {
     let folder = tempfile::tempdir_in(runtap_testkit::workspace_root().join("target"))?;
     let port = folder.path().join("port");
@@ -75,7 +75,7 @@ fn once(runtap: &Path) -> Result<(Vec<Duration>, Cost, u64)> {
         for n in 0..RUNTIMES {
             runtimes.spawn(runtime(n, port.clone(), Arc::clone(&waits)));
         }
-        // Ends when every stream has.
+        // Returns when every stream has ended.
         tokio::task::spawn_blocking(move || cost::of(&command)).await?
     })?;
     tokio.shutdown_background();
@@ -92,7 +92,7 @@ fn once(runtap: &Path) -> Result<(Vec<Duration>, Cost, u64)> {
     Ok((waits, cost, bytes))
 }
 
-/// One runtime, for ever.
+/// Runs one runtime forever.
 async fn runtime(n: u32, path: std::path::PathBuf, waits: Arc<Mutex<Vec<Duration>>>) -> Result<()> {
     let pipe = EventPipe::new();
     let mut event = Metadata::new(PROVIDER, 1, "Event");
@@ -112,8 +112,8 @@ async fn runtime(n: u32, path: std::path::PathBuf, waits: Arc<Mutex<Vec<Duration
     let mut description = ProcessDescription::of_this_process().entry_assembly(format!("bench{n}"));
     description.info.process_id = u64::from(n + 1);
     let server = Builder::new(description).pipe(pipe).connect_port(ConnectPort::new(&path)).dispatcher();
-    let (tell, dialled) = tokio::sync::oneshot::channel();
-    tokio::spawn(dial(server.for_port(1), Endpoint::unix(path), tell));
+    let (first_connection, dialled) = tokio::sync::oneshot::channel();
+    tokio::spawn(connect(server.for_port(1), Endpoint::unix(path), first_connection));
     let since: Instant = dialled.await?;
     server.resumed().await;
     let waited = since.elapsed();
@@ -125,11 +125,15 @@ async fn runtime(n: u32, path: std::path::PathBuf, waits: Arc<Mutex<Vec<Duration
     }
 }
 
-/// Dials in, and again for each command; tells when that was for the first time.
-async fn dial(server: Dispatcher, port: Endpoint, tell: tokio::sync::oneshot::Sender<Instant>) {
+/// Connects to the port, and again for each command; sends the time of the first connection.
+async fn connect(
+    server: Dispatcher,
+    port: Endpoint,
+    first_connection: tokio::sync::oneshot::Sender<Instant>,
+) {
     let info = &server.description().info;
     let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
-    let mut tell = Some(tell);
+    let mut first_connection = Some(first_connection);
     loop {
         let Ok(mut stream) = port.connect(Duration::from_secs(1)).await else {
             sleep(Duration::from_millis(10)).await;
@@ -138,9 +142,9 @@ async fn dial(server: Dispatcher, port: Endpoint, tell: tokio::sync::oneshot::Se
         if stream.write_all(&advertise.to_bytes()).await.is_err() {
             continue;
         }
-        if let Some(tell) = tell.take() {
-            // Who asked for it waits for it.
-            let _ = tell.send(Instant::now());
+        if let Some(first_connection) = first_connection.take() {
+            // The receiver waits for this message.
+            let _ = first_connection.send(Instant::now());
         }
         if matches!(stream.readable().await, Ok(true)) {
             let server = server.clone();

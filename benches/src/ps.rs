@@ -1,4 +1,4 @@
-//! `runtap ps` from start to exit, with three idle runtimes up.
+//! `runtap ps` from start to exit, with three idle runtimes running.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -40,13 +40,13 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
         command.arg(word).env("TMPDIR", temp.path());
         command
     };
-    let seen = lists(&mut ps("ps"), &idle)?;
+    let seen = check_listing(&mut ps("ps"), &idle)?;
 
     let mut table = Table::new(&["", "median", "fastest"]);
     let version = times(|| ps("version"), RUNS)?;
     let few = times(|| ps("ps"), RUNS)?;
     make_stale(temp.path())?;
-    lists(&mut ps("ps"), &idle)?;
+    check_listing(&mut ps("ps"), &idle)?;
     let many = times(|| ps("ps"), RUNS)?;
     let (few_median, many_median) = (median(few.clone()), median(many.clone()));
     for (name, times) in [
@@ -74,8 +74,8 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that what is timed does its work; gives the number of processes listed.
-fn lists(ps: &mut Command, idle: &[Program]) -> Result<usize> {
+/// Checks that the timed command does its work; returns the number of listed processes.
+fn check_listing(ps: &mut Command, idle: &[Program]) -> Result<usize> {
     let output = ps.args(["--format", "json"]).output()?;
     let document: Value = serde_json::from_slice(&output.stdout).context("runtap ps printed no JSON")?;
     let processes = document["processes"].as_array().context("runtap ps printed no list")?;
@@ -103,7 +103,7 @@ fn times(mut command: impl FnMut() -> Command, runs: usize) -> Result<Vec<Durati
     Ok(times)
 }
 
-/// Sockets as killed processes leave them behind. The first process id is above the kernel's largest.
+/// Creates sockets like those left by killed processes. The first process id is above the kernel's maximum.
 fn make_stale(temp: &Path) -> Result<()> {
     for number in 0..STALE {
         let name = format!("dotnet-diagnostic-{}-{}-socket", 5_000_000 + number, 1_000 + number);

@@ -1,4 +1,4 @@
-//! A recording such as the runtime's sampler leaves, made up: the same bytes for the same length.
+//! A synthetic recording like those of the runtime's sampler, which is deterministic for a given length.
 
 use anyhow::Result;
 use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
@@ -10,7 +10,7 @@ const CODE: u64 = 0x7f00_0000_0000;
 const CODE_SIZE: u64 = 0x100;
 const MILLISECOND: u64 = 1_000_000;
 
-/// `samples` samples of 8 busy threads with stacks of 24 frames, then the names of 2,000 methods.
+/// Makes `samples` samples of 8 busy threads with stacks of 24 frames, then the names of 2,000 methods.
 pub(crate) fn make(samples: u64) -> Result<Vec<u8>> {
     let mut writer = Writer::new(&TraceHeader::new(1_700_000_000_000_000_000, 0, 1_000_000_000));
     let sample = writer.define_event(&Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, ""))?;
@@ -49,8 +49,8 @@ pub(crate) fn make(samples: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// From the leaf to the root. The upper half is a thread's own, the lower half is one of 2^8 paths: stacks repeat, as
-/// they do in a program.
+/// Returns a stack from the leaf to the root. The upper half depends on the thread, the lower half is one of 2^8 paths:
+/// stacks repeat, as in real programs.
 fn stack(thread: u64, path: u64) -> Vec<u64> {
     let frame = |level: u64| {
         let branch = if level < DEPTH / 2 { thread } else { thread + (path & ((1 << (level % 9)) - 1)) };
@@ -60,7 +60,7 @@ fn stack(thread: u64, path: u64) -> Vec<u64> {
     (0..DEPTH).rev().map(frame).collect()
 }
 
-/// `MethodDCEndVerbose` version 2.
+/// Encodes `MethodDCEndVerbose` version 2.
 fn method_payload(number: u64) -> Vec<u8> {
     let mut payload = Vec::new();
     for value in [CODE - number, 1, CODE + number * CODE_SIZE] {

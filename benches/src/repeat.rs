@@ -1,4 +1,4 @@
-//! A long recording out of a short one: the same events again and again, each time later, by the project's own writer.
+//! Makes a long recording out of a short one by repeating its events with later times, by the project's own writer.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::{Context as _, Result};
 use runtap_nettrace::{EventToWrite, Item, Reader, TraceHeader, Writer};
 
-/// Writes at least `size` bytes to `file`, in whole rounds of `recording`; gives the number of events.
+/// Writes at least `size` bytes to `file`, in complete rounds of `recording`; returns the number of events.
 pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Result<u64> {
     let (header, first, last) = ends(recording)?;
     let mut writer = Writer::new(&header);
@@ -50,7 +50,7 @@ pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Resul
     Ok(events)
 }
 
-/// The header, and the first and the last time stamp of anything.
+/// Returns the header, and the first and the last time stamp.
 fn ends(recording: &[u8]) -> Result<(TraceHeader, u64, u64)> {
     let mut reader = Reader::new();
     let (mut first, mut last) = (u64::MAX, 0);

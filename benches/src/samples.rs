@@ -1,8 +1,8 @@
-//! What sampling costs a program: processor time of the whole process, the sampling thread's included, for the same work
-//! with and without it in alternation.
+//! The cost of sampling for a program: processor time of the whole process, including the sampling thread, for the same
+//! work with and without sampling in alternation.
 //!
-//! The work is what programs do: compressing, parsing, and a web service under load whose session is read by another
-//! process. Bare loops are none: the sampler shares caches with real work, and wakes it out of real waits.
+//! The work is realistic: compressing, parsing, and a web service under load whose session is read by another process.
+//! Bare loops are not: the sampler shares caches with real work, and wakes it out of real waits.
 
 mod service;
 mod work;
@@ -22,14 +22,14 @@ use crate::output::{self, Table, bar};
 use crate::paired::{self, Cost};
 
 const PAIRS: usize = 60;
-/// What is measured at a time.
+/// Duration of one measurement.
 const PIECE: Duration = Duration::from_millis(150);
-/// Percent of the work's own processor time, at 1 kHz.
-const MOST: f64 = 3.0;
+/// Maximum additional processor time at 1 kHz, in percent of the work's own.
+const MAX_COST: f64 = 3.0;
 /// Stack depths: frames of the benchmark below the work.
 const DEPTHS: [u32; 2] = [10, 100];
 
-/// `service` is the program of `examples/axum-service`.
+/// Runs the benchmark; `service` is the program of `examples/axum-service`.
 pub(crate) fn run(service: &Path) -> Result<()> {
     output::machine();
     let mut table = Table::new(&["", "more processor time", "95 % of trials between", "a second"]);
@@ -39,36 +39,40 @@ pub(crate) fn run(service: &Path) -> Result<()> {
         cost.median
     };
     let compress = Compress::new();
-    row("only a thread that wakes up, no samples".to_owned(), beside_a_clock(&|| compress.piece())?);
+    row("only a thread that wakes up, no samples".to_owned(), measure_clock(&|| compress.piece())?);
     let mut worst = f64::MIN;
     for depth in DEPTHS {
-        worst = worst.max(row(format!("a compressor, {depth} frames"), within(depth, &|| compress.piece())?));
+        worst = worst.max(row(
+            format!("a compressor, {depth} frames"),
+            measure_sampling(depth, &|| compress.piece())?,
+        ));
         let parse = Parse::new();
-        worst = worst.max(row(format!("a JSON parser, {depth} frames"), within(depth, &|| parse.piece())?));
+        worst = worst
+            .max(row(format!("a JSON parser, {depth} frames"), measure_sampling(depth, &|| parse.piece())?));
     }
     let mut service = Service::start(service)?;
     worst = worst.max(row("a web service, its session read".to_owned(), service.measure(PAIRS)?));
     table.print("sampling at 1 kHz, medians of 60 pairs");
     bar(
-        &format!("sampling takes at most {MOST} % of a program's work"),
-        worst <= MOST,
+        &format!("sampling takes at most {MAX_COST} % of a program's work"),
+        worst <= MAX_COST,
         &format!("{worst:.2} %"),
     );
     output::machine();
     Ok(())
 }
 
-/// Sampling of this process while it works in a thread of such a depth: its cost, and how many samples came a second.
-fn within(depth: u32, piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
+/// Samples this process while it works in a thread of this stack depth; returns the cost, and the samples per second.
+fn measure_sampling(depth: u32, piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
     let sampler = Sampler::start(Options::default(), |sample| {
         std::hint::black_box(sample.stack);
     });
     let sampler = sampler.context("cannot sample")?;
-    beside(depth, piece, &|active| sampler.set_active(active), &|| sampler.statistics().signals)
+    measure_feature(depth, piece, &|active| sampler.set_active(active), &|| sampler.statistics().signals)
 }
 
-/// A thread that wakes up as often and does nothing else: what every sampler costs that has a thread for it.
-fn beside_a_clock(piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
+/// Measures a thread that only wakes up at the sampler's rate: the minimum cost of any sampler with its own thread.
+fn measure_clock(piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
     let [active, ended] = [const { AtomicBool::new(false) }; 2];
     let ticks = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -86,16 +90,16 @@ fn beside_a_clock(piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
             active.store(on, Ordering::Relaxed);
             clock.thread().unpark();
         };
-        let measured = beside(DEPTHS[0], piece, &switch, &|| ticks.load(Ordering::Relaxed));
+        let measured = measure_feature(DEPTHS[0], piece, &switch, &|| ticks.load(Ordering::Relaxed));
         ended.store(true, Ordering::Relaxed);
         clock.thread().unpark();
         measured
     })
 }
 
-/// What this process uses more while something that `switch` begins and ends is active, and how much of what it counts came
-/// a second.
-fn beside(
+/// Measures the additional processor time of this process while the feature controlled by `switch` is active, and its
+/// counted events per second.
+fn measure_feature(
     depth: u32,
     piece: &(dyn Fn() + Sync),
     switch: &(dyn Fn(bool) + Sync),
@@ -107,7 +111,7 @@ fn beside(
         let work = || {
             paired::measure(PAIRS, |with| {
                 switch(with);
-                // What the first round finds out is found out once.
+                // Lazy initialization happens in this first round.
                 descend(depth, piece);
                 let (start, before) = (Instant::now(), counted());
                 let used = process_time()?;
@@ -131,7 +135,7 @@ fn rate(count: u64, time: Duration) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
 }
 
-/// How many take so long.
+/// Returns the number of pieces that take this long.
 fn pieces_of(time: Duration, piece: &dyn Fn()) -> u32 {
     let (start, mut pieces) = (Instant::now(), 0);
     while start.elapsed() < time {
@@ -147,11 +151,11 @@ fn descend(depth: u32, piece: &dyn Fn()) {
         return piece();
     }
     descend(std::hint::black_box(depth - 1), piece);
-    // Not the last call, which would need no frame.
+    // Prevents a tail call, which would need no frame.
     std::hint::black_box(depth);
 }
 
-/// Processor time of all threads of this process.
+/// Returns the processor time of all threads of this process.
 fn process_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

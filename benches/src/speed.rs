@@ -1,4 +1,4 @@
-//! How fast the stages are by the clock, over a recording in memory. Reported only: the limits are instructions.
+//! Elapsed time of the stages, over a recording in memory. Reported only: the limits apply to instructions.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const ROUNDS: usize = 9;
 pub(crate) fn run() -> Result<()> {
     let bytes = recording::make(SAMPLES)?;
     let mut times = vec![Vec::new(); stages::ALL.len()];
-    // In turn, so that whatever else the machine does hits all of them.
+    // Alternately, so that other load affects all stages.
     for _ in 0..ROUNDS {
         for ((_, stage), times) in stages::ALL.iter().zip(&mut times) {
             let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The ways of reading a recording, which have the reading itself in common.
+//! Stages of reading a recording, which share the reader.
 
 use anyhow::{Result, bail};
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
@@ -8,14 +8,14 @@ use runtap_sinks::{Options, speedscope};
 
 use crate::nettrace::{Fields, Stacks, on_one};
 
-/// A stage: bytes of a recording in, a number that depends on all of them out.
+/// A stage: takes the bytes of a recording and returns a number that depends on all of them.
 pub(crate) type Stage = fn(&[u8]) -> Result<u64>;
 
-/// All of them, by name.
+/// All stages, by name.
 pub(crate) const ALL: [(&str, Stage); 5] =
     [("decode", decode), ("count", count), ("fields", fields), ("stacks", stacks), ("profile", profile)];
 
-/// Hands all items of a whole recording to `take`; gives the number of events that were lost.
+/// Passes all items of a complete recording to `take`; returns the number of lost events.
 pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
     let mut reader = Reader::new();
     reader.items(bytes).for_each(|item| take(&item))?;
@@ -25,7 +25,7 @@ pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64>
     Ok(reader.lost())
 }
 
-/// The reader alone.
+/// Runs only the reader.
 fn decode(bytes: &[u8]) -> Result<u64> {
     let mut sum = 0_u64;
     read(bytes, |item| {
@@ -36,7 +36,7 @@ fn decode(bytes: &[u8]) -> Result<u64> {
     Ok(sum)
 }
 
-/// `runtap events --count`.
+/// Does the work of `runtap events --count`.
 fn count(bytes: &[u8]) -> Result<u64> {
     let mut counts = EventCounts::new();
     read(bytes, |item| {
@@ -47,19 +47,19 @@ fn count(bytes: &[u8]) -> Result<u64> {
     Ok(counts.total())
 }
 
-/// Every field of every event.
+/// Reads every field of every event.
 fn fields(bytes: &[u8]) -> Result<u64> {
     let parts = on_one(bytes, Fields::default)?;
     Ok(Fields::sum(&parts).1)
 }
 
-/// Every stack with its names.
+/// Resolves the names of every stack.
 fn stacks(bytes: &[u8]) -> Result<u64> {
     let (events, sums) = Stacks::sum(on_one(bytes, Stacks::default)?)?;
     Ok(sums.into_iter().fold(events, u64::wrapping_add))
 }
 
-/// `runtap convert --to speedscope`.
+/// Does the work of `runtap convert --to speedscope`.
 fn profile(bytes: &[u8]) -> Result<u64> {
     let mut builder = ProfileBuilder::new();
     read(bytes, |item| builder.item(item))?;

@@ -1,28 +1,28 @@
-//! What came of one request to one runtime, and how a row gets there.
+//! The outcome of one request to one runtime, and how a row reaches it.
 
 use std::fmt;
 
 use runtap_diag_proto::Hresult;
 use runtap_testkit::Skip;
 
-/// One cell of the table, as it is written.
+/// One cell of the table, as written in the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell(String);
 
-/// The reply was OK, and what the row looks at was as it should be.
+/// The reply was OK, and the effect that the row checks occurred.
 pub(crate) const ANSWERED: &str = "answered";
-/// The reply was OK, and what the row looks at was not there.
+/// The reply was OK, but the effect that the row checks did not occur.
 pub(crate) const NO_EFFECT: &str = "no effect";
-/// The runtime refused with UNKNOWN_COMMAND.
+/// The runtime rejected the request with UNKNOWN_COMMAND.
 pub(crate) const NOT_KNOWN: &str = "not known";
-/// Our client looked at the target and did not send the request.
+/// runtap's client checked the target and did not send the request.
 pub(crate) const NOT_SENT: &str = "not sent";
-/// The runtime can't be suspended at startup and dials nobody.
+/// The runtime can't be suspended at startup and connects to no port.
 pub(crate) const NO_PORT: &str = "no port";
-/// Nobody asked.
+/// The runtime was not measured.
 pub(crate) const NOT_TRIED: &str = "not tried";
 
-/// Something happened that no row expects. Never in the document.
+/// An unexpected failure. Never in the document.
 pub(crate) const FAILED: &str = "failed";
 
 impl Cell {
@@ -30,7 +30,7 @@ impl Cell {
         Self(text.into())
     }
 
-    /// A refusal, by the name of its code.
+    /// A rejection, by the name of its code.
     fn refused(hresult: Hresult) -> Self {
         match hresult.name() {
             _ if hresult == Hresult::UNKNOWN_COMMAND => Self::new(NOT_KNOWN),
@@ -50,19 +50,19 @@ impl fmt::Display for Cell {
     }
 }
 
-/// Why a row ended before it could look at anything.
+/// Why a row ended before it could check its effect.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// That is its outcome.
+    /// The outcome is this cell.
     Cell(Cell),
-    /// Something went wrong that no row expects.
+    /// An unexpected error.
     Failed(anyhow::Error),
 }
 
-/// What a row found: whether the effect of an answered request was there.
+/// The result of a row: whether the effect of an answered request occurred.
 pub(crate) type Found = Result<bool, Stop>;
 
-/// The cell of what was found.
+/// Converts the result of a row to a cell.
 pub(crate) fn judge(found: Found) -> anyhow::Result<Cell> {
     match found {
         Ok(true) => Ok(Cell::new(ANSWERED)),

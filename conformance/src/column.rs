@@ -1,4 +1,4 @@
-//! Who is asked: real runtimes, each with a program that it runs, and our own server.
+//! The columns: real runtimes, each with a program to run, and runtap's own server.
 
 use runtap_diag_server::ProcessDescription;
 use runtap_testkit::{Launch, RealRuntime, Skip, shared_dir};
@@ -13,37 +13,37 @@ pub(crate) enum Key {
     Net9,
     Net10,
     /// `runtap_diag_server` in a program that carries out every command.
-    Ours,
+    OwnServer,
 }
 
 impl Key {
-    pub(crate) const ALL: [Self; 5] = [Self::Core31, Self::Net8, Self::Net9, Self::Net10, Self::Ours];
+    pub(crate) const ALL: [Self; 5] = [Self::Core31, Self::Net8, Self::Net9, Self::Net10, Self::OwnServer];
 
-    /// What its heading begins with.
+    /// The beginning of its heading.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Core31 => ".NET Core",
             Self::Net8 | Self::Net9 | Self::Net10 => ".NET",
-            Self::Ours => "runtap's server",
+            Self::OwnServer => "runtap's server",
         }
     }
 
-    /// The version of .NET whose commands it has; 3 is .NET Core 3.0 and 3.1.
+    /// The version of .NET whose commands it supports; 3 is .NET Core 3.0 and 3.1.
     pub(crate) fn release(self) -> u8 {
         match self {
             Self::Core31 => 3,
             Self::Net8 => 8,
             Self::Net9 => 9,
-            Self::Net10 | Self::Ours => 10,
+            Self::Net10 | Self::OwnServer => 10,
         }
     }
 }
 
-/// A column that can be measured here.
+/// A column that can be measured on this system.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) key: Key,
-    /// Exactly, for the heading.
+    /// The exact version, for the heading.
     pub(crate) version: String,
     pub(crate) subject: Subject,
 }
@@ -51,15 +51,15 @@ pub(crate) struct Column {
 #[derive(Debug)]
 pub(crate) enum Subject {
     Runtime(RealRuntime),
-    Ours,
+    OwnServer,
 }
 
 impl Column {
-    /// Looks who is here.
+    /// Looks for the runtime of a column.
     pub(crate) fn find(key: Key) -> Result<Self, Skip> {
-        if key == Key::Ours {
+        if key == Key::OwnServer {
             let version = ProcessDescription::of_this_process().info.runtime_version.unwrap_or_default();
-            return Ok(Self { key, version, subject: Subject::Ours });
+            return Ok(Self { key, version, subject: Subject::OwnServer });
         }
         let runtime = RealRuntime::available(key.release())?;
         let program = Program::on(&runtime)?.launch.spawn();
@@ -68,11 +68,11 @@ impl Column {
         Ok(Self { key, version, subject: Subject::Runtime(runtime) })
     }
 
-    /// The version that it says in ProcessInfo2.
+    /// The version that the runtime reports in ProcessInfo2.
     pub(crate) fn claimed(&self) -> &str {
         match self.subject {
             Subject::Runtime(_) => &self.version,
-            Subject::Ours => ours::CLAIMED,
+            Subject::OwnServer => ours::CLAIMED,
         }
     }
 
@@ -81,7 +81,7 @@ impl Column {
     }
 }
 
-/// A program that writes a round of events when it is told to.
+/// A program that writes a round of events on request.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) launch: Launch,
@@ -92,21 +92,21 @@ pub(crate) struct Program {
 pub(crate) struct About {
     /// The name of its entry assembly.
     pub(crate) name: &'static str,
-    /// The provider of its events. Among those of a round are 1, 2 and 3.
+    /// The provider of its events. Each round includes events 1, 2 and 3.
     pub(crate) provider: &'static str,
-    /// Whether it says when a session has switched its events on. .NET Core 3.1 does that after its reply.
-    pub(crate) says_enabled: bool,
+    /// Whether it prints a line when a session has enabled its events. .NET Core 3.1 enables them only after its reply.
+    pub(crate) prints_enabled: bool,
 }
 
 impl Program {
-    /// The shared folder's where there is one that the runtime can run, else the one that mono-mcs compiles.
+    /// Returns the shared folder's program if the runtime can run one, otherwise the program that mono-mcs compiles.
     pub(crate) fn on(runtime: &RealRuntime) -> Result<Self, Skip> {
         if runtime.major() < 8 || shared_dir().is_none() {
-            let about = About { name: "small", provider: RealRuntime::SMALL_PROVIDER, says_enabled: true };
+            let about = About { name: "small", provider: RealRuntime::SMALL_PROVIDER, prints_enabled: true };
             return Ok(Self { launch: runtime.small_program()?, about });
         }
-        // It has to be there still when its session is stopped.
+        // The program has to be running when its session is stopped.
         let launch = runtime.program("logs", &["1", "--stdin", "--linger", "600"])?;
-        Ok(Self { launch, about: About { name: "logs", provider: "Demo-Types", says_enabled: false } })
+        Ok(Self { launch, about: About { name: "logs", provider: "Demo-Types", prints_enabled: false } })
     }
 }

@@ -1,4 +1,4 @@
-//! Whose core dump a file is.
+//! Identifies the process of a core dump.
 //!
 //! Owns: the process id in the notes of a 64-bit little-endian ELF core (System V ABI, chapter 5; `elf.h` of Linux).
 
@@ -11,15 +11,15 @@ use runtap_wire::Reader;
 const ET_CORE: u16 = 4;
 const PT_NOTE: u32 = 4;
 const NT_PRPSINFO: u32 = 3;
-/// Of `pr_pid` in `struct elf_prpsinfo`: behind four bytes, the flags and two ids.
+/// Offset of `pr_pid` in `struct elf_prpsinfo`: after four bytes, the flags and two ids.
 const PID: usize = 24;
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
-/// Notes hold registers and file names, not memory.
+/// Maximum size of notes, which contain registers and file names, not memory.
 const LONGEST_NOTES: u64 = 64 << 20;
 
-/// The process that the core at `path` is of; `None` if it is no core, or says nothing about it.
+/// Returns the id of the process whose core is at `path`; `None` if the file is not a core or contains no process id.
 pub(crate) fn process_id(path: &Path) -> io::Result<Option<u32>> {
     let mut file = File::open(path)?;
     let mut header = [0; HEADER];
@@ -40,7 +40,7 @@ pub(crate) fn process_id(path: &Path) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Where the program headers begin, and their number.
+/// Returns the offset of the program headers, and their number.
 fn program_headers(header: &[u8]) -> Option<(u64, u16)> {
     let mut r = Reader::new(header);
     let is_core =
@@ -51,7 +51,7 @@ fn program_headers(header: &[u8]) -> Option<(u64, u16)> {
     is_core.then_some((offset, r.u16("count").ok()?))
 }
 
-/// Where the notes of a program header begin, and their size.
+/// Returns the offset of the notes of a program header, and their size.
 fn notes(entry: &[u8]) -> Option<(u64, u64)> {
     let mut r = Reader::new(entry);
     let kind = r.u32("type").ok()?;

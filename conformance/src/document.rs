@@ -1,6 +1,6 @@
-//! The document: tables of what was measured, and the reason of every cell that is no plain answer.
+//! The document: tables of the measured cells, and the reason for every cell that is not a plain answer.
 //!
-//! Owns its text, which depends on nothing but versions and cells, and the reading of cells back from it.
+//! Owns the text, which depends only on versions and cells, and the parsing of cells from it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,14 +29,14 @@ A number behind a cell is that of a note below. “runtap's server” is the emb
 what reached the program.
 ";
 
-/// A table: for each column its heading, and the cells by request.
+/// A table: the heading of each column, and its cells by request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Matrix {
     columns: BTreeMap<Key, (String, BTreeMap<&'static str, Cell>)>,
 }
 
 impl Matrix {
-    /// Nothing was tried.
+    /// Returns a table in which every cell is untried.
     pub(crate) fn untried() -> Self {
         let column = |key: Key| {
             let cells = rows::all().map(|row| (row.request, Cell::new(NOT_TRIED))).collect();
@@ -49,7 +49,7 @@ impl Matrix {
         self.columns.insert(column.key, (column.title(), cells));
     }
 
-    /// Takes from `other` what was not tried here.
+    /// Copies from `other` the cells that are untried here.
     pub(crate) fn fill(&mut self, other: &Self) {
         for (key, (title, cells)) in &mut self.columns {
             let Some((known_title, known)) = other.columns.get(key) else { continue };
@@ -72,13 +72,16 @@ impl Matrix {
         cell.cloned().unwrap_or_else(|| Cell::new(NOT_TRIED))
     }
 
-    /// Every cell that is neither an answer nor explained, and what our server answers otherwise than the newest runtime
-    /// without an explanation.
+    /// Returns every cell that is neither an answer nor explained, and unexplained differences between runtap's server
+    /// and the newest runtime.
     pub(crate) fn holes(&self) -> Vec<String> {
         let cells = rows::all().flat_map(|row| Key::ALL.map(|key| (row, key, self.cell(key, row))));
         let differs = |row: &Row, key: Key, cell: &Cell| {
             let newest = self.cell(Key::Net10, row);
-            key == Key::Ours && *cell != newest && !newest.is(NOT_TRIED) && row.reason(key, cell).is_none()
+            key == Key::OwnServer
+                && *cell != newest
+                && !newest.is(NOT_TRIED)
+                && row.reason(key, cell).is_none()
         };
         let holes = cells.filter(|(row, key, cell)| row.is_hole(*key, cell) || differs(row, *key, cell));
         holes.map(|(row, key, cell)| format!("{}: {}: {cell}", self.title(key), row.request)).collect()
@@ -88,7 +91,7 @@ impl Matrix {
         self.columns.get(&key).map_or("", |(title, _)| title)
     }
 
-    /// The page.
+    /// Returns the text of the page.
     pub(crate) fn to_text(&self) -> String {
         let mut notes = Notes::default();
         let mut text = HEAD.to_owned();
@@ -120,7 +123,7 @@ impl Matrix {
         fixed.into_iter().chain(Key::ALL.map(|key| self.title(key).to_owned())).collect()
     }
 
-    /// The cells of a page that [`to_text`](Self::to_text) wrote; what it does not have was not tried.
+    /// Parses the cells of a page that [`to_text`](Self::to_text) wrote; missing cells are untried.
     pub(crate) fn from_text(text: &str) -> Self {
         let mut matrix = Self::untried();
         for line in text.lines() {
@@ -147,7 +150,7 @@ impl Matrix {
     }
 }
 
-/// Reasons in the order in which they are first needed.
+/// Reasons in the order in which the table first refers to them.
 #[derive(Debug, Default)]
 struct Notes {
     texts: Vec<String>,
@@ -163,7 +166,7 @@ impl Notes {
     }
 }
 
-/// A Markdown table whose columns stand below each other.
+/// Formats a Markdown table with aligned columns.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
@@ -194,7 +197,7 @@ mod tests {
 
     fn measured(key: Key, text: &str) -> Matrix {
         let mut matrix = Matrix::untried();
-        let column = Column { key, version: "1.2.3".to_owned(), subject: Subject::Ours };
+        let column = Column { key, version: "1.2.3".to_owned(), subject: Subject::OwnServer };
         matrix.set(&column, rows::all().map(|row| (row.request, Cell::new(text))).collect());
         matrix
     }
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn a_cell_without_a_reason_is_a_hole() {
         assert_eq!(measured(Key::Net10, ANSWERED).holes(), Vec::<String>::new());
-        let mut matrix = measured(Key::Ours, ANSWERED);
+        let mut matrix = measured(Key::OwnServer, ANSWERED);
         let row = rows::all().next().unwrap();
         let (_, newest) = matrix.columns.get_mut(&Key::Net10).unwrap();
         newest.insert(row.request, Cell::new("E_FAIL"));

@@ -1,7 +1,7 @@
-//! Every command of the diagnostic protocol against live runtimes: `cargo xtask conformance`.
+//! Sends every command of the diagnostic protocol to live runtimes: `cargo xtask conformance`.
 //!
-//! Owns the matrix request × runtime and its document. Each cell has a process of its own, and what a command should do
-//! is looked at where it happens. Refuses to: assert a time, or leave a cell that is no plain answer without a reason.
+//! Owns the matrix request × runtime and its document. Each cell has its own process, and the effect of a command is
+//! checked where it occurs. Never asserts a time, nor leaves a cell that is not a plain answer without a reason.
 
 #![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
 
@@ -35,7 +35,7 @@ use crate::target::STDERR;
 
 const USAGE: &str = "usage: runtap-conformance write|check DOCUMENT";
 
-/// Some runtime was not there; the rest is as it should be.
+/// Exit code if some runtimes were missing and the other columns are correct.
 const NOT_ALL: u8 = 3;
 
 fn main() -> ExitCode {
@@ -56,10 +56,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures and writes the document. Whether everybody was there.
+/// Measures all columns and writes the document. Returns whether every runtime was available.
 fn write(document: &Path) -> Result<bool> {
     let columns = columns();
-    if columns.iter().all(|column| column.key == Key::Ours) {
+    if columns.iter().all(|column| column.key == Key::OwnServer) {
         bail!("there is no runtime to measure: cargo xtask peers");
     }
     let matrix = measure(&columns)?;
@@ -70,14 +70,15 @@ fn write(document: &Path) -> Result<bool> {
     Ok(columns.len() == Key::ALL.len())
 }
 
-/// Measures and compares with the document; what is not here is taken from there.
+/// Measures all columns and compares them with the document, which supplies the cells of missing runtimes. Returns
+/// whether every runtime was available.
 fn check(document: &Path) -> Result<bool> {
     let written =
         fs::read_to_string(document).with_context(|| format!("cannot read {}", document.display()))?;
     let known = Matrix::from_text(&written);
     let mut columns = columns();
     if shared_dir().is_none() {
-        // Runtimes of this machine: they may be any.
+        // Installed runtimes may have any version.
         columns.retain(|column| {
             let same = known.title(column.key) == column.title();
             if !same {
@@ -115,22 +116,22 @@ fn explained(matrix: &Matrix) -> Result<()> {
     Ok(())
 }
 
-/// Who is here.
+/// Returns the columns whose runtime is available.
 fn columns() -> Vec<Column> {
     let found = Key::ALL.into_iter().filter_map(|key| {
-        let told = Column::find(key);
-        told.inspect_err(|skip| line(format_args!("{} {}: {skip}", key.name(), key.release()))).ok()
+        let found = Column::find(key);
+        found.inspect_err(|skip| line(format_args!("{} {}: {skip}", key.name(), key.release()))).ok()
     });
     found.collect()
 }
 
-/// All of them, side by side.
+/// Measures all columns in parallel.
 fn measure(columns: &[Column]) -> Result<Matrix> {
     let driver = Driver::start()?;
     let measured: Vec<Result<BTreeMap<&'static str, Cell>>> = thread::scope(|scope| {
         let started: Vec<_> =
             columns.iter().map(|column| scope.spawn(|| measure_column(column, &driver))).collect();
-        // What the test kit can't do on this machine it says with a panic.
+        // The test kit reports missing prerequisites by panicking.
         started.into_iter().map(|thread| thread.join().unwrap_or_else(|_panic| bail!("see above"))).collect()
     });
     let mut matrix = Matrix::untried();
@@ -140,7 +141,7 @@ fn measure(columns: &[Column]) -> Result<Matrix> {
     Ok(matrix)
 }
 
-/// What can't be told is told on stderr, and a hole in the table.
+/// Measures one column. Failures are printed to stderr and leave a hole in the table.
 fn measure_column(column: &Column, driver: &Driver) -> Result<BTreeMap<&'static str, Cell>> {
     let mut cells = BTreeMap::new();
     for row in rows::all() {

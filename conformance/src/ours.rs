@@ -1,4 +1,4 @@
-//! Our own server, in a program that notes what it is asked for and writes the same events as the small program.
+//! runtap's own server, in a program that records its requests and writes the same events as the small program.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,26 +16,26 @@ use crate::column::About;
 use crate::recording::{METHODS, RUNDOWN};
 
 pub(crate) const ABOUT: About =
-    About { name: "conformance", provider: RealRuntime::SMALL_PROVIDER, says_enabled: false };
+    About { name: "conformance", provider: RealRuntime::SMALL_PROVIDER, prints_enabled: false };
 
-/// The version of .NET that it says it is: that whose commands it knows. Our client asks for it before it sends a startup
-/// hook.
+/// The version of .NET that the server reports, whose commands it supports. The client requests it before it sends a
+/// startup hook.
 pub(crate) const CLAIMED: &str = "10.0.0";
 
-/// The class that its profiler has.
+/// The class of its profiler.
 pub(crate) const CLASS: Uuid = Uuid::from_u128(0xd0d0_cafe_0001_4002_8003_a0b0_c0d0_e0f0);
 
-/// Rundown events: their numbers and keywords. (Loader, JIT.)
+/// Rundown events (loader, JIT): their numbers and keywords.
 const RUNDOWN_EVENTS: [(u32, u64); 2] = [(154, 0x8), (METHODS, 0x10)];
 
 #[derive(Debug)]
-pub(crate) struct Ours {
+pub(crate) struct OwnServer {
     pub(crate) server: ServerThread,
     events: Vec<Event>,
     notes: Arc<Notes>,
 }
 
-/// How it is started.
+/// How the server is started.
 #[derive(Debug)]
 pub(crate) enum Start {
     Running,
@@ -45,7 +45,7 @@ pub(crate) enum Start {
     Port(PathBuf),
 }
 
-impl Ours {
+impl OwnServer {
     pub(crate) fn start(socket: PathBuf, start: Start, environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         let pipe = EventPipe::new();
         let define = |provider: &str, id, name: &str, keywords| {
@@ -91,13 +91,13 @@ impl Ours {
         }
     }
 
-    /// What it was asked for, in order.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    /// Returns the requests received so far, in order.
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.notes.lines().clone()
     }
 }
 
-/// A program that does nothing but note what it is asked for, and refuses what a runtime would refuse.
+/// A program that only records its requests, and rejects those that a runtime would reject.
 #[derive(Debug, Default)]
 struct Notes {
     lines: Mutex<Vec<String>>,

@@ -1,11 +1,11 @@
-//! What a session's stream holds.
+//! The contents of a session's stream.
 
 use anyhow::Context as _;
 use runtap_nettrace::{Item, Reader};
 
-/// The provider of what a runtime tells at the end of a session.
+/// The provider of the events that a runtime sends when a session ends.
 pub(crate) const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-/// Its event with the name and address of a method.
+/// The event of [`RUNDOWN`] with the name and address of a method.
 pub(crate) const METHODS: u32 = 144;
 
 /// An event of a stream.
@@ -24,7 +24,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Reads it; `None` if it breaks off before its end mark.
+    /// Reads the stream; `None` if it ends before its end mark.
     pub(crate) fn events(&self) -> anyhow::Result<Option<Vec<Seen>>> {
         let mut reader = Reader::new();
         reader.feed(&self.bytes);
@@ -46,7 +46,7 @@ impl Recording {
     }
 }
 
-/// Whether `text` is in the payload, in the UTF-16 of the runtime's events.
+/// Returns whether the payload contains `text` in UTF-16, the encoding of the runtime's events.
 pub(crate) fn mentions(payload: &[u8], text: &str) -> bool {
     let wanted: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     payload.windows(wanted.len()).any(|window| window == wanted)

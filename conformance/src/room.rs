@@ -1,4 +1,4 @@
-//! Where one row meets one column: a folder of its own and the thread that moves bytes.
+//! The environment of one cell: its own directory and the thread that runs the event loop.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -14,30 +14,30 @@ use crate::cell::Stop;
 use crate::column::Column;
 use crate::target::{LIMIT, Target};
 
-/// The event loop of all rows, on a thread of its own: sessions are drained while a row waits for a program.
+/// The event loop of all rows, on its own thread: sessions are drained while a row waits for a program.
 #[derive(Debug)]
 pub(crate) struct Driver {
     handle: Handle,
-    /// Dropped with the driver, which ends the thread.
+    /// Dropped with the driver, which stops the thread.
     _running: oneshot::Sender<()>,
 }
 
 impl Driver {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let (running, ended) = oneshot::channel::<()>();
         thread::Builder::new().name("driver".to_owned()).spawn(move || {
-            // Nobody waits any more: then nobody needs it.
-            let _ = tell.send(runtime.handle().clone());
-            // Ends with an error when the sender is dropped: that is the signal.
+            // If the receiver is gone, the handle is not needed.
+            let _ = sender.send(runtime.handle().clone());
+            // Fails when the sender is dropped, which is the signal to stop.
             let _ = runtime.block_on(ended);
         })?;
-        Ok(Self { handle: told.recv()?, _running: running })
+        Ok(Self { handle: receiver.recv()?, _running: running })
     }
 }
 
-/// What a row gets.
+/// The environment in which a row runs.
 #[derive(Debug)]
 pub(crate) struct Room<'a> {
     pub(crate) column: &'a Column,
@@ -55,7 +55,7 @@ impl<'a> Room<'a> {
         self.driver.handle.block_on(future)
     }
 
-    /// What must not take for ever.
+    /// Runs a future with a time limit.
     pub(crate) fn run_limited<F: Future>(&self, future: F) -> anyhow::Result<F::Output> {
         self.run(async { timeout(LIMIT, future).await }).context("nothing came within a minute")
     }
@@ -68,19 +68,19 @@ impl<'a> Room<'a> {
         self.folder.path().join(name)
     }
 
-    /// A file's path as a runtime is told it.
+    /// Returns the path of a file as a string for a runtime.
     pub(crate) fn path(&self, name: &str) -> String {
         self.file(name).to_string_lossy().into_owned()
     }
 
-    /// A fresh process that runs.
+    /// Starts a fresh process.
     pub(crate) fn target(&self) -> Result<Target<'_>, Stop> {
         Target::running(self)
     }
 
-    /// A fresh process that waits at its startup and has dialled a port of ours. A runtime that can't do that is a
-    /// [`NO_PORT`](crate::cell::NO_PORT).
+    /// Starts a fresh process that waits at its startup and has connected to a port of this program. The cell of a
+    /// runtime that can't do that is [`NO_PORT`](crate::cell::NO_PORT).
     pub(crate) fn suspended(&self) -> Result<Target<'_>, Stop> {
-        Target::on_port(self)
+        Target::suspended_on_port(self)
     }
 }

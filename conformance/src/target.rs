@@ -1,4 +1,4 @@
-//! One process that is asked, fresh for each cell.
+//! The process that receives a request, started anew for each cell.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,14 +15,14 @@ use runtap_transport::Endpoint;
 
 use crate::cell::{Cell, NO_PORT, NOT_KNOWN, Stop};
 use crate::column::{About, Program, Subject};
-use crate::ours::{self, Ours, Start};
+use crate::ours::{self, OwnServer, Start};
 use crate::recording::Recording;
 use crate::room::Room;
 
-/// Against hangs only: a busy machine may take its time.
+/// Guards only against hangs: a busy machine may be slow.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
-/// The file with what a process of a room said on its standard error.
+/// The file with the standard error of a process.
 pub(crate) const STDERR: &str = "stderr";
 
 /// A variable of the target's environment.
@@ -35,14 +35,14 @@ pub(crate) struct Target<'a> {
     pub(crate) about: About,
     endpoint: Endpoint,
     client: Client,
-    /// Where it has dialled in.
+    /// The port to which the runtime connected, and its connection.
     port: Option<(Port, Runtime)>,
 }
 
 #[derive(Debug)]
 enum Body {
     Process(Process),
-    Ours(Ours),
+    OwnServer(OwnServer),
 }
 
 impl<'a> Target<'a> {
@@ -52,25 +52,25 @@ impl<'a> Target<'a> {
         Ok(target)
     }
 
-    /// One that waits until it is resumed over its own socket. (.NET Core 3.1 does not wait.)
-    pub(crate) fn on_own_socket(room: &'a Room<'a>) -> Result<Self, Stop> {
+    /// Starts a process that waits until it is resumed over its own socket. (.NET Core 3.1 does not wait.)
+    pub(crate) fn suspended_on_socket(room: &'a Room<'a>) -> Result<Self, Stop> {
         Self::start(room, Some(("DOTNET_DefaultDiagnosticPortSuspend", "1".as_ref())), Start::Suspended)
     }
 
-    /// One that waits until it is resumed over our port.
-    pub(crate) fn on_port(room: &'a Room<'a>) -> Result<Self, Stop> {
+    /// Starts a process that waits until it is resumed over a port of this program.
+    pub(crate) fn suspended_on_port(room: &'a Room<'a>) -> Result<Self, Stop> {
         let path = room.file("port");
         let mut port = room.run(async { Port::bind(&path) }).context("listen on a port")?;
         let variable = ("DOTNET_DiagnosticPorts", path.as_os_str());
         let mut target = Self::start(room, Some(variable), Start::Port(path.clone()))?;
-        target.must_know_ports()?;
+        target.must_support_ports()?;
         let runtime = room.run_limited(port.accept()).context("it does not dial in")?;
         target.client = runtime.client().with_timeouts(Timeouts::all(LIMIT));
         target.port = Some((port, runtime));
         Ok(target)
     }
 
-    /// A process with this variable, or our own server in this way. Its socket is there.
+    /// Starts a process with this variable, or runtap's server in this way. Its socket exists on return.
     fn start(room: &'a Room<'a>, variable: Option<(&str, &OsStr)>, ours: Start) -> Result<Self, Stop> {
         let (body, about, endpoint) = match &room.column.subject {
             Subject::Runtime(runtime) => {
@@ -79,19 +79,19 @@ impl<'a> Target<'a> {
                 let endpoint = endpoint_of(&process);
                 (Body::Process(process), about, endpoint)
             }
-            Subject::Ours => {
+            Subject::OwnServer => {
                 let socket = room.file("socket");
-                let server = Ours::start(socket.clone(), ours, &[VARIABLE])?;
-                (Body::Ours(server), ours::ABOUT, Endpoint::unix(socket))
+                let server = OwnServer::start(socket.clone(), ours, &[VARIABLE])?;
+                (Body::OwnServer(server), ours::ABOUT, Endpoint::unix(socket))
             }
         };
         let client = Client::new(endpoint.clone()).with_timeouts(Timeouts::all(LIMIT));
         Ok(Self { room, body, about, endpoint, client, port: None })
     }
 
-    /// A runtime without the command to resume it has no ports: its program starts at once.
-    fn must_know_ports(&mut self) -> Result<(), Stop> {
-        // Resumes nothing: it does not come over the port.
+    /// Returns an error for a runtime without ResumeRuntime: it has no ports, and its program starts at once.
+    fn must_support_ports(&mut self) -> Result<(), Stop> {
+        // Resumes nothing, since the request does not use the port.
         match self.ask(Request::ResumeRuntime) {
             Err(Stop::Cell(cell)) if cell.is(NOT_KNOWN) => {
                 self.wait_until_ready();
@@ -104,26 +104,26 @@ impl<'a> Target<'a> {
     pub(crate) fn id(&self) -> u32 {
         match &self.body {
             Body::Process(process) => process.id(),
-            Body::Ours(_) => std::process::id(),
+            Body::OwnServer(_) => std::process::id(),
         }
     }
 
-    /// Its own socket.
+    /// Returns the process's own socket.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Over our port if it has dialled in, else over its own socket.
+    /// Returns a client of the port if the process has connected to one, otherwise of its own socket.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What it said when it dialled in.
-    pub(crate) fn dialled_in(&self) -> Option<&Runtime> {
+    /// Returns the Advertise message of a runtime that has connected to the port.
+    pub(crate) fn advertised(&self) -> Option<&Runtime> {
         self.port.as_ref().map(|(_, runtime)| runtime)
     }
 
-    /// One request, as it is.
+    /// Sends one request.
     pub(crate) fn ask(&self, request: Request) -> Result<Reply, Stop> {
         Ok(self.room.run(self.client.request(request))?)
     }
@@ -135,7 +135,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Lets it go on, and waits until its program runs.
+    /// Resumes the process, and waits until its program runs.
     pub(crate) fn resume(&mut self) -> Result<(), Stop> {
         self.ask(Request::ResumeRuntime)?;
         self.wait_until_ready();
@@ -145,7 +145,7 @@ impl<'a> Target<'a> {
     pub(crate) fn wait_until_ready(&mut self) {
         match &mut self.body {
             Body::Process(process) => drop(process.wait_for("ready")),
-            Body::Ours(ours) => ours.server.wait_until_resumed(),
+            Body::OwnServer(ours) => ours.server.wait_until_resumed(),
         }
     }
 
@@ -155,34 +155,34 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Has it write its events, each at least once.
+    /// Makes the program write each of its events at least once.
     pub(crate) fn round(&mut self) {
         match &mut self.body {
             Body::Process(process) => {
                 process.begin();
                 process.wait_for("done");
             }
-            Body::Ours(ours) => ours.round(),
+            Body::OwnServer(ours) => ours.round(),
         }
     }
 
-    /// A session over one round.
+    /// Records a session over one round.
     pub(crate) fn record(&mut self, form: SessionForm, config: &SessionConfig) -> Result<Recording, Stop> {
         let session = self.room.run(self.client.start_session_as(form, config))?;
-        if self.about.says_enabled {
+        if self.about.prints_enabled {
             self.wait_for("enabled");
         }
         self.round();
         self.stop(session)
     }
 
-    /// The same of one that is suspended, over its start.
+    /// Records a session over the startup of a suspended process and one round.
     pub(crate) fn record_start(
         &mut self,
         form: SessionForm,
         config: &SessionConfig,
     ) -> Result<Recording, Stop> {
-        // Not a byte comes before the resume.
+        // No byte arrives before the resume.
         let session = self.room.run(self.client.start_session_as(form, config))?;
         self.resume()?;
         self.round();
@@ -201,24 +201,25 @@ impl<'a> Target<'a> {
         Ok(Recording { bytes: bytes? })
     }
 
-    /// Whether it still answers, if only that it does not know the command.
-    pub(crate) fn is_well(&self) -> Result<(), Stop> {
+    /// Returns an error unless the process still answers, if only with UNKNOWN_COMMAND.
+    pub(crate) fn must_answer(&self) -> Result<(), Stop> {
         match self.info(InfoForm::ProcessInfo) {
             Err(Stop::Cell(cell)) if cell.is(NOT_KNOWN) => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// What our own program was asked for; `None` of a real runtime, whose deeds can be looked at.
-    pub(crate) fn asked(&self) -> Option<Vec<String>> {
+    /// Returns the requests that runtap's server received; `None` for a real runtime, whose effects can be checked
+    /// directly.
+    pub(crate) fn requests(&self) -> Option<Vec<String>> {
         match &self.body {
             Body::Process(_) => None,
-            Body::Ours(ours) => Some(ours.asked()),
+            Body::OwnServer(ours) => Some(ours.requests()),
         }
     }
 }
 
-/// The socket of a process. It is there a moment before it can be dialled.
+/// Returns the socket of a process once it accepts connections, shortly after the socket appears.
 fn endpoint_of(process: &Process) -> Endpoint {
     eventually("the program's socket", || {
         let endpoint = runtap_discover::process(process.id()).ok()?.endpoint()?;
@@ -226,8 +227,8 @@ fn endpoint_of(process: &Process) -> Endpoint {
     })
 }
 
-/// With everything that it writes in the room's folder. What it complains of is kept apart: createdump is loud, and
-/// rarely about anything unexpected.
+/// Starts a process whose output files are all in the room's directory. Its standard error is kept separately:
+/// createdump prints a lot, mostly irrelevant messages.
 fn spawn(room: &Room<'_>, launch: Launch, variable: Option<(&str, &OsStr)>) -> Result<Process, Stop> {
     let launch = launch
         .env("TMPDIR", room.folder())

@@ -1,5 +1,4 @@
-//! Requests without our client's look at the target, which would not send them although they do no harm, and messages
-//! that are none.
+//! Requests sent without the client's checks, which would reject them although they do no harm, and malformed messages.
 
 use anyhow::Context as _;
 use runtap_diag_proto::client::{Client, Event, Failure};
@@ -18,7 +17,7 @@ async fn send(endpoint: &Endpoint, bytes: &[u8]) -> anyhow::Result<Stream> {
     Ok(stream)
 }
 
-/// What the runtime answers to a well-formed request.
+/// Sends a well-formed request and returns the reply.
 pub(crate) fn ask(
     room: &Room<'_>,
     endpoint: &Endpoint,
@@ -45,7 +44,7 @@ pub(crate) fn ask(
     Ok(room.run_limited(conversation)??)
 }
 
-/// The error that the runtime answers to any bytes. Nothing is sent behind them.
+/// Sends arbitrary bytes and nothing after them, and returns the error reply.
 pub(crate) fn refusal(room: &Room<'_>, endpoint: &Endpoint, bytes: &[u8]) -> Result<ErrorReply, Stop> {
     let conversation = async {
         let mut stream = send(endpoint, bytes).await?;

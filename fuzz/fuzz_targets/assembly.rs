@@ -1,4 +1,4 @@
-//! Any bytes as a PE file: no panic, and no more of anything than bytes allow.
+//! Any bytes as a PE file: no panic, and no more items than bytes allow.
 #![no_main]
 
 use runtap_objfile::pe::Assembly;

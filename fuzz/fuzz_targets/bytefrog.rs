@@ -1,6 +1,6 @@
-//! Any bytes as one direction of a Bytefrog connection (first byte: which one, and the version; second: the size of the
-//! chunks): no panic, the chunks do not matter, what is read is written alike, and both sides' machines say the same for any
-//! chunks. The same bytes as a configuration: what is read means the same when it is written again.
+//! Any bytes as one direction of a Bytefrog connection (first byte: direction and version; second: chunk size): no
+//! panic, chunk sizes do not matter to the decoder and both sides' state machines, and decoded messages are encoded to
+//! the bytes read. The bytes are also read as a configuration, which has to keep its meaning when it is written again.
 #![no_main]
 
 use std::time::Duration;

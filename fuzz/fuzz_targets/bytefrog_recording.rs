@@ -1,5 +1,6 @@
-//! Any bytes as the parts of a recording that people may have changed (first byte: which): rows of an index, marks, names of
-//! files, names of parts: no panic, what is read means the same when it is written again, and a cut says nothing of what is whole.
+//! Any bytes as the parts of a recording that may have been edited (first byte: which part): rows of an index, marks,
+//! names of files, names of parts. No panic, parsed values keep their meaning when they are written again, and a
+//! truncated index has the complete rows of the full one.
 #![no_main]
 
 use runtap_jvm::recording::{Mark, Marks, Part, Row, Rows, StreamName};
@@ -16,7 +17,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
             let (rows, wrong) = read(bytes);
             let written: String = rows.iter().map(|row| format!("{row}\n")).collect();
             assert_eq!(read(written.as_bytes()), (rows.clone(), None));
-            // What is whole in a beginning is the same in all of it.
+            // Rows that are complete in the first half are equal in the full text.
             let (begun, _) = read(&bytes[..bytes.len() / 2]);
             assert_eq!(begun[..], rows[..begun.len()]);
             assert!(wrong.is_none_or(|(line, _)| line == rows.len() as u64 + 1));
@@ -30,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
             for mark in text.lines().filter_map(|line| Mark::parse(line).ok()) {
                 assert_eq!(Mark::parse(&mark.to_string()), Ok(mark));
             }
-            // A name has as many ranges as beginnings, at the most.
+            // A name has at most as many ranges as beginnings.
             for name in marks.names() {
                 assert!(marks.ranges(name).len() <= text.matches("begin").count());
             }

@@ -1,5 +1,5 @@
-//! Any bytes as the events of a Bytefrog agent (first byte: its version, and how much room there is; second: the size of the
-//! chunks): no panic, the chunks do not matter, every frame was opened by an entry, and the limits hold.
+//! Any bytes as the events of a Bytefrog agent (first byte: version and limits; second: chunk size): no panic, chunk
+//! sizes do not matter, every frame was opened by an entry, and the limits hold.
 #![no_main]
 
 use runtap_bytefrog::{CallTree, Limits, Model, Report};

@@ -1,5 +1,5 @@
-//! Any bytes as a class file and as a jar: no panic; what is written from the parts of a class is the class; a rewritten
-//! class is one, and an untouched one is the same; a jar gives no more than its limits.
+//! Any bytes as a class file and as a jar: no panic; encoding the parts of a class yields the class; a rewritten class
+//! is valid, and an unchanged class is identical; a jar yields no more than its limits.
 #![no_main]
 
 use runtap_classfile::ClassFile;

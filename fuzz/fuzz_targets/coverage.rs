@@ -1,5 +1,5 @@
-//! A pattern for classes, then signatures of methods that are called, with a NUL between them: no panic, a signature is
-//! printed as it was sent, there are no more methods than texts, and every file can be read and has every method.
+//! A pattern for classes, then signatures of called methods, separated by NUL: no panic, a signature is printed as it
+//! was sent, there are no more methods than texts, and every file can be read and contains every method.
 #![no_main]
 
 use quick_xml::{Reader, events::Event};

@@ -1,5 +1,5 @@
-//! Any bytes as what a runtime says when it dials in: no panic, and what is taken is encoded as it came, but for the
-//! two reserved bytes.
+//! Any bytes as the Advertise message of a runtime: no panic, and an accepted message is encoded to the bytes read,
+//! except for the two reserved bytes.
 #![no_main]
 
 use runtap_diag_proto::Advertise;

@@ -1,4 +1,4 @@
-//! Any bytes as the answer to any command (first byte): no panic, one outcome, whatever the size of the chunks.
+//! Any bytes as the answer to any command (first byte): no panic, and one outcome for any chunk size.
 #![no_main]
 
 use runtap_diag_proto::{

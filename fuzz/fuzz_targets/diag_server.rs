@@ -1,5 +1,5 @@
-//! Any bytes as a request: no panic, one answer, whatever the size of the chunks (first byte), and a request that is
-//! taken means the same when it is encoded again.
+//! Any bytes as a request: no panic, one answer for any chunk size (first byte), and an accepted request keeps its
+//! meaning when it is encoded again.
 #![no_main]
 
 use runtap_diag_proto::server::{Event, Server};

@@ -1,5 +1,5 @@
-//! Any bytes from both sides of a connection that passes through: what comes out is what came in, whatever the chunks
-//! (first byte: how much the client says; second: chunks and who has dialled).
+//! Any bytes from both sides of a forwarded connection: the output equals the input for any chunk sizes (first byte:
+//! bytes from the client; second: chunk size and the side that connected).
 #![no_main]
 
 use runtap_diag_proto::tap::{Side, Tap};

@@ -1,6 +1,6 @@
-//! Any folders, files and links as the root of a container: what looks at its process never sees a file outside of it,
-//! whatever the links say, and does not panic. A byte for its TMPDIR, then three for each thing: what, by which name, and
-//! where a link leads.
+//! Any directories, files and links as the root of a container: examining its process never accesses a file outside of
+//! the container, whatever the links are, and does not panic. Input: a byte for its TMPDIR, then three for each entry:
+//! kind, name, and link target.
 #![no_main]
 
 use std::fs;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use runtap_discover::{Options, System};
 use runtap_fuzz::confined::Root;
 
-/// What nobody in the container may get at.
+/// The content of a file that must not be read from the container.
 const SECRET: &[u8] = b"outside";
-/// The container's process has number 1 there, and started at 900.
+/// The container's process has id 1 there, and start time 900.
 const SOCKET: &str = "dotnet-diagnostic-1-900-socket";
 const NAMES: [&str; 8] = [
     "tmp",
@@ -53,7 +53,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     look(&System::at(dir.path(), 0), &outside);
 });
 
-/// A `/proc` with us and a process 42, which lives in other namespaces, and what lies outside.
+/// Creates a `/proc` with the current process and process 42, which is in other namespaces, and files outside of the
+/// container.
 fn lay_out(root: &Path, tmpdir: &str, outside: &Path) {
     let put = |path: &str, text: &str| {
         let path = root.join(path);
@@ -73,7 +74,7 @@ fn lay_out(root: &Path, tmpdir: &str, outside: &Path) {
     put("proc/42/environ", &format!("TMPDIR={tmpdir}\0"));
     put("proc/42/maps", "7f00-7f01 r-xp 0 08:01 1 /tmp/x/libcoreclr.so\n");
     fs::create_dir_all(root.join("proc/42/root/tmp")).expect("it can be made");
-    // The kernel's link leads to a folder, and not to a name that may be given to another one.
+    // The kernel's link leads to a directory, not to a name that could be reused.
     symlink("root", root.join("proc/42/cwd")).expect("it can be made");
     fs::create_dir_all(outside.join("hsperfdata_x")).expect("it can be made");
     fs::create_dir_all(root.join("tmp")).expect("it can be made");
@@ -82,7 +83,7 @@ fn lay_out(root: &Path, tmpdir: &str, outside: &Path) {
     }
 }
 
-/// What can't be made is left out: a name may be taken. Names go through links that were made before, and never further than
+/// Creates one entry, unless that fails because the name exists. Names go through existing links, but never outside of
 /// the container.
 fn make(inside: &Root, what: u8, name: &str, target: u8, outside: &Path) {
     let path = Path::new(name);
@@ -93,7 +94,7 @@ fn make(inside: &Root, what: u8, name: &str, target: u8, outside: &Path) {
         1 => inside.write(path, b"inside"),
         2 => inside.bind(path),
         3 => inside.remove_file(path).or_else(|_| inside.remove_dir_all(path)),
-        // In its place, if something is there.
+        // Replaces an existing entry.
         _ => inside
             .remove_dir(path)
             .or_else(|_| inside.remove_file(path))
@@ -104,7 +105,7 @@ fn make(inside: &Root, what: u8, name: &str, target: u8, outside: &Path) {
 
 fn look(system: &System, outside: &Path) {
     for process in system.processes(Options::default()) {
-        // A socket of another place would have been found only through a link out.
+        // A socket of another directory could be found only through a link to the outside.
         assert!(process.sockets.iter().all(|socket| !socket.path.starts_with(outside)));
     }
     let _ = (system.process(42), system.machine());

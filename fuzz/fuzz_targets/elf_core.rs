@@ -1,4 +1,4 @@
-//! Any bytes as an ELF file, and as a minidump: no panic, and no more of anything than bytes allow.
+//! Any bytes as an ELF file, and as a minidump: no panic, and no more items than bytes allow.
 #![no_main]
 
 use runtap_objfile::elf::{CoreFile, Header, exports};
@@ -13,6 +13,6 @@ libfuzzer_sys::fuzz_target!(|file: &[u8]| {
         assert!(core.process.threads.len() <= file.len() && core.memory <= file.len() as u64);
     }
     let _ = exports(file, ["DotNetRuntimeInfo"]);
-    // Whatever the rest says, one with a header that can't be read is nothing.
+    // A file whose header can't be read is never accepted as a core.
     assert!(Header::decode(file).is_ok() || core.is_err());
 });

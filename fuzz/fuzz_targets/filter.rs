@@ -1,5 +1,5 @@
-//! Any text, up to a 0, as a condition on events; the bytes behind it are the payload of one: no panic, an error says where
-//! in the text it is, and whether an event meets the condition does not depend on brackets around it.
+//! Any text, up to a 0, as a condition on events; the remaining bytes are the payload of an event: no panic, an error
+//! has a position in the text, and parentheses do not change whether an event meets the condition.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -39,7 +39,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// A stream of one event, and the fields of its payload.
+/// Returns a stream of one event, and the fields of its payload.
 fn event() -> &'static (Vec<u8>, Schema) {
     static EVENT: OnceLock<(Vec<u8>, Schema)> = OnceLock::new();
     EVENT.get_or_init(|| {

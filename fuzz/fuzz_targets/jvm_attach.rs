@@ -1,5 +1,5 @@
-//! What a JVM answers at its attach socket, and what `/proc` says of one (first byte: which, and the size of chunks): no panic,
-//! the chunks do not matter, no more is kept than the limit.
+//! Any bytes as an answer of a JVM at its attach socket, and as files of its process in `/proc` (first byte: which, and
+//! chunk size): no panic, chunk sizes do not matter, and no more is kept than the limit.
 #![no_main]
 
 use runtap_jvm_attach::codec::{

@@ -1,5 +1,5 @@
-//! Any bytes as what the kernel tells of processes (their environment, status, mounts, mappings, sockets) and as names of
-//! sockets: no panic, no more found than bytes allow, and a name is written as it was read.
+//! Any bytes as the kernel's files about processes (their environment, status, mounts, mappings, sockets) and as names
+//! of sockets: no panic, no more results than bytes allow, and a parsed name is written as it was read.
 #![no_main]
 
 use runtap_discover::fuzzing::read_as_all;

@@ -1,5 +1,5 @@
-//! Any bytes as a message of the two older protocols: no panic, one outcome, whatever the size of the chunks (first byte),
-//! and a request that is taken means the same when it is encoded again.
+//! Any bytes as a message of the two older protocols: no panic, one outcome for any chunk size (first byte), and an
+//! accepted request keeps its meaning when it is encoded again.
 #![no_main]
 
 use runtap_diag_proto::legacy::{

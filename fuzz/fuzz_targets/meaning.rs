@@ -1,5 +1,5 @@
-//! Events with any payloads, threads, times and stacks (8 bytes of each are those; the rest is payload) through one of the reports
-//! and profiles, which the first byte chooses: no panic.
+//! Events with any payloads, threads, times and stacks (8 bytes of each; the rest is payload) as input of one of the
+//! reports and profiles, selected by the first byte: no panic.
 #![no_main]
 
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
@@ -30,7 +30,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         .iter()
         .flat_map(|(provider, name, events)| events.iter().map(move |event| (*provider, *name, *event)))
         .collect();
-    // Only those that occur: a definition costs more than an event.
+    // Only the ones that occur: a definition costs more than an event.
     let mut ids = vec![None; kinds.len()];
     let mut timestamp = 0u64;
     for chunk in input.chunks(72).take(4_000) {

@@ -1,6 +1,6 @@
-//! Any bytes as what a test application sends (first byte: what it was started for; second: the size of the chunks): no
-//! panic, every message that is read is written and read again alike, is rendered if and only if it is read, and the server
-//! says the same whatever the chunks. The rule about overlapping requests depends on them.
+//! Any bytes from a test application (first byte: its mode; second: chunk size): no panic, every decoded message is
+//! encoded and decoded to an equal one, a frame is rendered without an error exactly if it can be decoded, and the
+//! server's events do not depend on the chunks. Only the rule about overlapping requests depends on them.
 #![no_main]
 
 use runtap_mtp_proto::{
@@ -27,7 +27,7 @@ fn laws(frame: &Frame<'_>) {
     let read = Message::decode(frame, limits);
     let rendering = Rendering::new(frame, limits);
     assert!(rendering.lines().len() >= rendering.fields.len());
-    // A handshake may not have a key twice; that can be shown all the same.
+    // A handshake must not have a duplicate key, but can be rendered nevertheless.
     assert!(read.is_ok() == rendering.error.is_none() || frame.id == MessageId::HANDSHAKE);
     assert!(rendering.error.is_some() || rendering.error_path.is_empty());
     is_old_layout(frame);
@@ -65,7 +65,7 @@ fn said(settings: u8, stream: &[u8], chunk: usize) -> String {
     format!("{events:?} {replies:?} {closed}")
 }
 
-/// The same bytes as what a server answers.
+/// Reads the bytes as answers of a server.
 fn answer(stream: &[u8]) {
     let mut host = host::Connection::data();
     let needed = [

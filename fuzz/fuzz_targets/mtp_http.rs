@@ -1,5 +1,5 @@
-//! A byte for the size of chunks, then what an HTTP server answers a test application: the chunks do not matter, and a
-//! response that is taken has a body out of what came.
+//! A byte for the chunk size, then the response of an HTTP server to a test application: chunk sizes do not matter, and
+//! the body of an accepted response is a part of the input.
 #![no_main]
 
 use runtap_mtp_host::fuzzing::response;
@@ -10,7 +10,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let parts = response(bytes, usize::from(*size).max(1));
     match (&whole, &parts) {
         (Ok(Some(body)), Ok(Some(parts))) => assert_eq!(body, parts),
-        // What comes behind a response is seen only if it comes with it.
+        // Bytes after a response are seen only if they arrive with it.
         (Err(_), Ok(Some(_))) => {}
         _ => assert_eq!(whole, parts),
     }

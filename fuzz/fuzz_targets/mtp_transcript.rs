@@ -1,5 +1,5 @@
-//! Any bytes as a recording of the `dotnet test` pipe: no panic, every line is shown, and as many frames are checked as are
-//! shown.
+//! Any bytes as a recording of the `dotnet test` pipe: no panic, every line is shown, and equally many frames are
+//! checked and shown.
 #![no_main]
 
 use runtap_mtp::transcript::{Linter, Replay, TestPipe};
@@ -11,7 +11,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         let rows = inspector.rows(located.clone());
         assert!(!rows.is_empty() && rows.iter().all(|row| row.line == located.line));
         linter.take(located.clone());
-        // What is beyond its limits is not taken.
+        // Messages beyond the limits are rejected.
         let _ = replay.take(located);
     }
     let (summary, findings) = linter.finish();

@@ -1,5 +1,5 @@
-//! Any bytes through the reader that keeps the order of time: no panic, the size of the chunks (first byte; its lowest bit
-//! chooses how much may be held back) does not matter, and the events are those that the plain reader gives.
+//! Any bytes as input of the reader that sorts events by time: no panic, the chunk size (first byte; its lowest bit
+//! selects the memory limit) does not matter, and the events are those of the plain reader.
 #![no_main]
 
 use runtap_fuzz::digest;
@@ -17,7 +17,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     assert_eq!(end, its_end);
 });
 
-/// What an event says itself.
+/// The parts of an event that do not refer to others.
 type Own = (u64, u32, u32, u32, Vec<u8>);
 
 fn own(event: &Event<'_>) -> Own {

@@ -1,5 +1,5 @@
-//! Any bytes through the look at a stream's structure: no panic, the size of the chunks (first byte) does not matter, and
-//! what is found lies one behind the other.
+//! Any bytes as a stream whose structure is inspected: no panic, the chunk size (first byte) does not matter, and the
+//! parts found are consecutive.
 #![no_main]
 
 use runtap_nettrace::inspect::{Inspect, Inspected};

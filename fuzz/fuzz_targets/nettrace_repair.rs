@@ -1,5 +1,5 @@
-//! Any bytes through the repair of a stream: no panic, the size of the chunks (first byte) does not matter, and what comes
-//! out is whole, has every event that could be read, and needs no repair.
+//! Any bytes as a stream to be repaired: no panic, the chunk size (first byte) does not matter, and the output is
+//! complete, has every readable event, and needs no repair.
 #![no_main]
 
 use std::collections::hash_map::DefaultHasher;
@@ -24,11 +24,12 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let (kept, after) = read(&output);
     assert_eq!(after, End::Whole, "{repaired:?}");
     match before {
-        // Of damage that a reader ends at, a repair keeps less in front, where it can't tell its beginning, and more behind.
+        // If damage ends a reading, a repair keeps fewer events before it, where the start of a block is unknown, and
+        // more after it.
         _ if repaired.bytes_skipped > 0 || repaired.start_added => {}
-        // A header at the wrong place ends a reading; a repair leaves it out, and what follows can be read.
+        // A misplaced header ends a reading; a repair omits the header, and the following events can be read.
         End::Header => assert!(kept.starts_with(&events)),
-        // Definitions are named by their offsets: nothing can be left out and what follows be kept.
+        // Definitions are named by their offsets, so no bytes can be omitted while keeping the following ones.
         End::Oldest => assert!(events.starts_with(&kept)),
         End::Whole | End::Partial => assert_eq!(kept, events),
     }
@@ -55,7 +56,7 @@ enum End {
     Oldest,
 }
 
-/// The events, and how they end.
+/// Returns the events, and how they end.
 fn read(stream: &[u8]) -> (Vec<u64>, End) {
     let (mut reader, mut events, mut header) = (Reader::new(), Vec::new(), false);
     for part in [stream, &[]] {

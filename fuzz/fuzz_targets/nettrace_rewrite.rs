@@ -1,5 +1,5 @@
-//! Any bytes, read and written again in one of the two versions (first byte): what the writer takes is read from its
-//! stream as it was given.
+//! Any bytes, read and written again in one of the two versions (first byte): items that the writer accepts are read
+//! from its stream unchanged.
 #![no_main]
 
 use std::collections::HashMap;
@@ -31,15 +31,15 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let mut read = Vec::new();
     let whole = each(&writer.finish(), |item| {
         if let Item::Event(event) = item {
-            read.push(told(&event));
+            read.push(describe(&event));
         }
     });
     assert!(whole);
     assert_eq!(read, written);
 });
 
-/// What both streams tell of an event in the same way.
-fn told(event: &Event<'_>) -> String {
+/// Formats the properties of an event that both versions can express.
+fn describe(event: &Event<'_>) -> String {
     let named = event.metadata.map(|metadata| (&metadata.provider, metadata.event_id, &metadata.name));
     let Event { timestamp, processor, .. } = event;
     let stack: Vec<u64> = event.stack.ips().collect();
@@ -70,11 +70,11 @@ fn write(event: &Event<'_>, metadata_id: u32, writer: &mut Writer, written: &mut
         ..EventToWrite::default()
     };
     if writer.event(&event_to_write).is_ok() {
-        written.push(told(event));
+        written.push(describe(event));
     }
 }
 
-/// Shows all items; says whether the stream is whole.
+/// Visits all items; returns whether the stream is complete.
 fn each(stream: &[u8], mut visit: impl FnMut(Item<'_>)) -> bool {
     let mut reader = Reader::new();
     let mut items = reader.items(stream);

@@ -1,5 +1,5 @@
-//! Any bytes as the payload of an event that the runtime knows (first two bytes: its id), or of one that describes itself
-//! (bytes in front of a 0: its types): no panic, no field behind an error, and no more values than bytes allow.
+//! Any bytes as the payload of an event that is known by its id (first two bytes), or of a self-describing event (types
+//! up to a 0): no panic, no field after an error, and no more values than bytes allow.
 #![no_main]
 
 use runtap_clr::payload::{Fields, Payload, Schema, Value};

@@ -1,5 +1,6 @@
-//! Any bytes as what many processes of many users do at a port, in the order of time: connecting, saying who they are or
-//! nothing at all, hanging up. No panic, the limits hold, kin gets in, and whoever was told to leave is not heard.
+//! Any bytes as the actions of many processes of many users at a port, ordered by time: connecting, sending Advertise
+//! messages or nothing, disconnecting. No panic, the limits hold, relatives are admitted, and rejected processes are
+//! ignored.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let limits = Limits { kin_greeting: 4, per_user: 3, guests: 6 };
     let mut admission = Admission::default();
     let mut now = Duration::ZERO;
-    let (mut open, mut told) = (Vec::new(), BTreeSet::new());
+    let (mut open, mut evicted) = (Vec::new(), BTreeSet::new());
     for step in input {
         let n = usize::from(step >> 3);
         match step & 7 {
@@ -20,14 +21,14 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
                 let standing = if uid == 0 { Standing::Kin } else { Standing::Guest };
                 let verdict = admission.handle_connection(standing, uid, now, &limits);
                 assert!(verdict.ticket.is_some() || standing == Standing::Guest);
-                told.extend(verdict.evicted);
+                evicted.extend(verdict.evicted);
                 open.extend(verdict.ticket.map(|ticket| (ticket, now, standing)));
             }
             3 | 4 if !open.is_empty() => {
                 let n = n % open.len();
                 let (ticket, since, _) = &mut open[n];
                 if admission.handle_advertise(*ticket) {
-                    assert!(!told.contains(ticket));
+                    assert!(!evicted.contains(ticket));
                     *since = Duration::MAX;
                 }
             }
@@ -36,23 +37,23 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
                 admission.handle_closed(ticket);
             }
             6 if n == 0 => {
-                told.extend(admission.handle_out_of_descriptors());
+                evicted.extend(admission.handle_out_of_descriptors());
                 assert_eq!(admission.guests(), 0);
             }
             6 => {
                 now += Duration::from_millis(n as u64 * 20);
-                told.extend(admission.handle_timeout(now));
+                evicted.extend(admission.handle_timeout(now));
                 let late = |since: &Duration| since.checked_add(DEADLINE).is_some_and(|end| end <= now);
-                assert!(open.iter().all(|(ticket, since, _)| !late(since) || told.contains(ticket)));
+                assert!(open.iter().all(|(ticket, since, _)| !late(since) || evicted.contains(ticket)));
             }
             _ => {}
         }
         assert!(admission.guests() <= limits.guests);
         assert_eq!(admission.connections(), open.len());
-        // Those that may stay, and as many again that are leaving.
+        // The admitted connections, and an equal number that are closing.
         let guests = open.iter().filter(|(_, _, standing)| *standing == Standing::Guest);
         let (leaving, staying): (Vec<_>, Vec<_>) =
-            guests.copied().partition(|(ticket, ..)| told.contains(ticket));
+            guests.copied().partition(|(ticket, ..)| evicted.contains(ticket));
         assert_eq!(staying.len(), admission.guests());
         assert!(staying.len() + leaving.len() <= 2 * limits.guests);
     }

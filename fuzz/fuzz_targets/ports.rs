@@ -1,4 +1,5 @@
-//! Any text as the value of DOTNET_DiagnosticPorts and as a tool's port: no panic, and every address is a part of the text.
+//! Any text as the value of DOTNET_DiagnosticPorts and as a tool's port: no panic, and every address is a part of the
+//! text.
 #![no_main]
 
 use runtap_diag_proto::{

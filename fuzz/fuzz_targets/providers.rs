@@ -1,6 +1,6 @@
-//! Any text as the options that choose events, one on each line: `--providers`, `--profile`, `--clrevents`,
-//! `--clreventlevel`, `--event-filter`, `--user-events`. No panic, and a session that comes of it is understood by the other
-//! side as it was meant.
+//! Any text as the options that select events, one per line: `--providers`, `--profile`, `--clrevents`,
+//! `--clreventlevel`, `--event-filter`, `--user-events`. No panic, and the runtime's side decodes the session as it was
+//! encoded.
 #![no_main]
 
 use runtap_diag_proto::server::{Event, Server};

@@ -1,5 +1,6 @@
-//! Any bytes to either side of the handshake between two runtaps, and as the list of a router (first byte: chunks; second: who
-//! hears them, and how far the handshake has come): no panic, nobody is let in, the chunks do not matter.
+//! Any bytes as input of either side of the handshake between two runtap processes, and as the list of a router (first
+//! byte: chunk size; second: the receiver, and the progress of the handshake): no panic, no peer is authenticated, and
+//! chunk sizes do not matter.
 #![no_main]
 
 use std::net::SocketAddr;

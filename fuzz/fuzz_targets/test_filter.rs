@@ -1,5 +1,6 @@
-//! Any text, up to a 0, as a condition on tests; the texts behind it, separated by zeros, are the fields of one: no panic,
-//! an error says where in the text it is, what is printed means the same, and what a module decides its tests obey.
+//! Any text, up to a 0, as a condition on tests; the following texts, separated by zeros, are the fields of a test: no
+//! panic, an error has a position in the text, a printed condition keeps its meaning, and a decision about a module
+//! holds for its tests.
 #![no_main]
 
 use runtap_test::plan::{Filter, ModuleMatch, Test};
@@ -29,7 +30,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     }
     match format!("not ({printed})").parse::<Filter>() {
         Ok(opposite) => assert_ne!(filter.matches(&test), opposite.matches(&test)),
-        // It is nested more deeply than the other, which may be as deep as any.
+        // The printed condition is nested more deeply, and the original may have the maximum depth.
         Err(error) => assert!(error.to_string().contains("fewer parentheses"), "{error}"),
     }
     if let Some(uids) = filter.uids() {

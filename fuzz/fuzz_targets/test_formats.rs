@@ -1,5 +1,5 @@
-//! A byte for the format and one for the size of chunks, then what a test command prints: the chunks do not matter, no uid
-//! ends twice, and nothing is larger than what was printed.
+//! A byte for the format and one for the chunk size, then the output of a test command: chunk sizes do not matter, no
+//! uid ends twice, and no result is larger than the output.
 #![no_main]
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     for event in &whole {
         let Event::Ended(case) = event else { continue };
         assert!(uids.insert(&case.uid), "{}", case.uid);
-        // U+FFFD takes three bytes for one.
+        // U+FFFD takes three bytes for each invalid byte.
         assert!(case.stdout.len() <= 3 * bytes.len() + 1 && case.name.len() <= 3 * bytes.len() + 16);
     }
     assert!(whole.len() <= 2 * bytes.len() + 3);

@@ -1,5 +1,5 @@
-//! Any bytes as the history of test runs, and as `runtap.toml`: no panic, an error has a place, and a history that is
-//! written again is the same, merged with itself too.
+//! Any bytes as the history of test runs, and as `runtap.toml`: no panic, an error has a position, and a history is
+//! unchanged by writing it again, and by merging it with itself.
 #![no_main]
 
 use runtap_test::plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, Outcome, add_run};
@@ -21,7 +21,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A run is added test by test as it is in memory, or not at all.
+/// Adding a run to the text line by line either gives the result of adding it in memory, or fails.
 fn add(input: &[u8], mut history: History) {
     let key = history.modules().next().map_or_else(|| ModuleKey::new("M", ""), |(key, _)| key.clone());
     let run = ModuleRun { at: 1_790_000_000_000, complete: true, ..ModuleRun::default() };

@@ -1,4 +1,4 @@
-//! Any texts, with a NUL between them, as what a test says: each report stays readable, and nothing breaks out of it.
+//! Any texts, separated by NUL, as the messages of a test: each report stays readable, and no text escapes its context.
 #![no_main]
 
 use std::time::SystemTime;

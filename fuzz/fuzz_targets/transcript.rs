@@ -1,9 +1,9 @@
-//! Any bytes as a transcript: what is read is the same in any chunks (first byte), and is read again as it was written.
+//! Any bytes as a transcript: the chunk size (first byte) does not matter, and entries are read as they were written.
 #![no_main]
 
 use runtap_transcript::{Decoder, Entry, Limits};
 
-/// The entries up to the first error, and that.
+/// Returns the entries before the first error, and the error.
 fn read(bytes: &[u8], step: usize) -> (Vec<Entry>, Option<String>) {
     let mut decoder = Decoder::new(Limits { line: 256, total: 400, values: 40, connections: 4, names: 32 });
     let mut entries = Vec::new();
@@ -28,7 +28,7 @@ fn read(bytes: &[u8], step: usize) -> (Vec<Entry>, Option<String>) {
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let [step, bytes @ ..] = input else { return };
     let (entries, error) = read(bytes, usize::from(*step));
-    // Limits of the whole count what has come, so only what is within them is the same in any chunks.
+    // The total limits count received bytes, so results are independent of chunks only below these limits.
     if bytes.len() <= 400 {
         assert_eq!(read(bytes, bytes.len()), (entries.clone(), error));
     }

@@ -1,5 +1,5 @@
-//! A directory that nothing leaves which is written through it: links are followed as in a container that has it as its
-//! root. Owns every change that a fuzz target makes to files by names from its input. Does not read files.
+//! A directory that no write can escape: links are followed as in a container whose root it is. Owns every change that
+//! a fuzz target makes to files by names from its input. Does not read files.
 
 use std::fs;
 use std::io;
@@ -14,14 +14,15 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 #[derive(Debug)]
 pub struct Root(OwnedFd);
 
-/// The directory of an entry, kept open, and the entry's path through it: only its last part is still looked up.
+/// The directory of an entry, kept open, and the entry's path through the descriptor, of which only the last part is
+/// still resolved.
 struct Entry {
     _directory: OwnedFd,
     path: PathBuf,
 }
 
 impl Root {
-    /// Opens an existing directory, whose path is not followed any more after that.
+    /// Opens an existing directory. Its path is not resolved again.
     ///
     /// # Errors
     /// Those of the system.
@@ -29,10 +30,10 @@ impl Root {
         Ok(Self(open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?))
     }
 
-    /// Makes a directory and those above it, as far as they are missing.
+    /// Creates a directory and its missing parents.
     ///
     /// # Errors
-    /// Those of the system: a file is in the way.
+    /// Those of the system: for example, a file is in the way.
     pub fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         let mut above = PathBuf::new();
         for part in path.components() {
@@ -45,7 +46,7 @@ impl Root {
         Ok(())
     }
 
-    /// Makes a file, or replaces what is in one. A link in its place is not followed.
+    /// Creates a file, or replaces its content. A link with this name is not followed.
     ///
     /// # Errors
     /// Those of the system.
@@ -61,7 +62,7 @@ impl Root {
         io::Write::write_all(&mut file, text)
     }
 
-    /// Makes a socket on which nothing listens any more.
+    /// Creates a stale socket, on which no process listens.
     ///
     /// # Errors
     /// Those of the system.
@@ -69,7 +70,7 @@ impl Root {
         UnixListener::bind(self.entry(path)?.path).map(drop)
     }
 
-    /// Makes a link, which may lead anywhere.
+    /// Creates a link, which may have any target.
     ///
     /// # Errors
     /// Those of the system.
@@ -93,7 +94,7 @@ impl Root {
         fs::remove_dir(self.entry(path)?.path)
     }
 
-    /// Removes a directory with everything below it. Links there are removed, not followed.
+    /// Removes a directory and everything below it. Links in it are removed, not followed.
     ///
     /// # Errors
     /// Those of the system.
@@ -101,7 +102,8 @@ impl Root {
         fs::remove_dir_all(self.entry(path)?.path)
     }
 
-    /// Links on the way are followed below the root only. The last part is a name: `..` and the root itself are none.
+    /// Opens the parent directory of a path, following links only below the root. Fails for `..` and the root itself,
+    /// which are not names.
     fn entry(&self, path: &Path) -> io::Result<Entry> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -1,4 +1,5 @@
-//! What the fuzz targets share: what a reading says, in a form that is cheap to compare; files that are confined. Does not judge.
+//! Helpers of the fuzz targets: the results of a reading in a form that is cheap to compare, and files in a confined
+//! directory. Makes no assertions.
 
 #[cfg(target_os = "linux")]
 pub mod confined;
@@ -8,7 +9,7 @@ use std::hash::{Hash, Hasher};
 
 use runtap_nettrace::{Error, Event, Item, Reader, Scan};
 
-/// All that is said of an item, as one number.
+/// Returns a hash of an item.
 pub fn digest(item: &Item<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match item {
@@ -33,7 +34,7 @@ fn digest_event(event: &Event<'_>, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What an event means, whatever ids the stream uses for it.
+/// Hashes the meaning of an event, independent of the ids in the stream.
 pub fn digest_content(event: &Event<'_>, hasher: &mut DefaultHasher) {
     (event.thread_id, event.capture_thread_id, event.process_id).hash(hasher);
     (event.processor, event.sequence, event.timestamp).hash(hasher);
@@ -49,18 +50,18 @@ fn error(error: &Error) -> u64 {
     hasher.finish()
 }
 
-/// A whole reading: every item and error, and what the reader says at the end.
+/// The results of a complete reading: every item and error, and the reader's summary.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
-    /// One number an item or error.
+pub struct ReadingResult {
+    /// One number per item or error.
     pub items: Vec<u64>,
-    /// How many of them are events.
+    /// The number of events among them.
     pub events: usize,
     /// Losses, oddities, damage.
     pub end: String,
 }
 
-impl Said {
+impl ReadingResult {
     fn new() -> Self {
         Self { items: Vec::new(), events: 0, end: String::new() }
     }
@@ -84,7 +85,7 @@ impl Said {
         }
     }
 
-    /// Fed in chunks, one item at a time.
+    /// Reads a stream in chunks, one item at a time.
     pub fn of(stream: &[u8], chunk: usize) -> Self {
         let (mut reader, mut said) = (Reader::new(), Self::new());
         for chunk in stream.chunks(chunk.max(1)) {
@@ -97,7 +98,7 @@ impl Said {
         said
     }
 
-    /// From where the bytes lie, all items of a chunk at once.
+    /// Reads a stream in place, all items of a chunk at once.
     pub fn in_place(stream: &[u8], chunk: usize) -> Self {
         let (mut reader, mut said) = (Reader::new(), Self::new());
         for part in stream.chunks(chunk.max(1)).chain([&[][..]]) {
@@ -113,7 +114,7 @@ impl Said {
         said
     }
 
-    /// In parts of at least `size` bytes, put together.
+    /// Reads a stream in parts of at least `size` bytes, and joins the results.
     pub fn in_parts(stream: &[u8], size: u64) -> Self {
         let mut said = Self::new();
         let mut whole: Option<Reader> = None;
@@ -123,7 +124,7 @@ impl Said {
                 reader.seek(piece.start);
                 let bytes = usize::try_from(piece.start).ok().zip(usize::try_from(piece.end).ok());
                 let bytes = bytes.and_then(|(start, end)| stream.get(start..end)).expect("a part of it");
-                // What is wrong with a block of another part is told there.
+                // Errors in a block of another part are reported by that part.
                 let is_own = piece == part.range();
                 let mut items = reader.items(bytes);
                 while let Err(found) = items.for_each(|item| {

@@ -1,4 +1,4 @@
-//! Readings of a recording in memory, by one thread or by several: the library alone, without a file.
+//! Reads a recording in memory, on one thread or on several: the library alone, without a file.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -6,28 +6,28 @@ use std::thread;
 use anyhow::{Result, bail};
 use runtap_nettrace::{Item, Reader, Scan};
 
-/// What sees the items of a recording, or of a part of it.
-pub(crate) trait Sees: Send {
-    /// Before the first item: a part learns from its reader what was before.
+/// A visitor of the items of a recording, or of a part of it.
+pub(crate) trait Visitor: Send {
+    /// Called before the first item: passes a part the state of its reader.
     fn begin(&mut self, _reader: &Reader) {}
 
-    /// The next item.
-    fn see(&mut self, item: &Item<'_>);
+    /// Called for each item.
+    fn visit(&mut self, item: &Item<'_>);
 }
 
-/// From start to end; the recording has to be whole.
-pub(crate) fn on_one<T: Sees>(bytes: &[u8], new: impl Fn() -> T) -> Result<Vec<T>> {
+/// Reads a complete recording from start to end.
+pub(crate) fn on_one<T: Visitor>(bytes: &[u8], new: impl Fn() -> T) -> Result<Vec<T>> {
     let (mut reader, mut sees) = (Reader::new(), new());
     sees.begin(&reader);
-    reader.items(bytes).for_each(|item| sees.see(&item))?;
+    reader.items(bytes).for_each(|item| sees.visit(&item))?;
     if !reader.is_complete() || reader.lost() > 0 {
         bail!("the recording is not whole");
     }
     Ok(vec![sees])
 }
 
-/// In parts; what saw them comes in their order.
-pub(super) fn on_all<T: Sees>(cores: usize, bytes: &[u8], new: impl Fn() -> T + Sync) -> Result<Vec<T>> {
+/// Reads a recording in parts; returns the visitors in order of the parts.
+pub(super) fn on_all<T: Visitor>(cores: usize, bytes: &[u8], new: impl Fn() -> T + Sync) -> Result<Vec<T>> {
     let parts = Scan::of(bytes, bytes.len() as u64 / (cores as u64 * 8));
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<(usize, T)>> {
@@ -40,7 +40,7 @@ pub(super) fn on_all<T: Sees>(cores: usize, bytes: &[u8], new: impl Fn() -> T + 
             for piece in part.pieces() {
                 reader.seek(piece.start);
                 let (start, end) = (usize::try_from(piece.start)?, usize::try_from(piece.end)?);
-                reader.items(bytes.get(start..end).unwrap_or_default()).for_each(|item| sees.see(&item))?;
+                reader.items(bytes.get(start..end).unwrap_or_default()).for_each(|item| sees.visit(&item))?;
             }
             seen.push((index, sees));
         }

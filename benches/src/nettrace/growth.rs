@@ -1,4 +1,4 @@
-//! How time and memory grow with the file.
+//! Growth of time and memory with the size of the file.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -12,12 +12,13 @@ use crate::output::{self, Table, bar};
 use crate::{cost, repeat};
 
 const SIZES: [u64; 5] = [10, 50, 250, 1_000, 2_000];
-/// The file for which memory has a bar.
-const LARGE: u64 = 1_000;
-/// What may be resident besides the file, had it been mapped.
-const MOST_BESIDES: u64 = 64 << 20;
+/// Size in MB of the file whose memory has a bar.
+const LIMITED_SIZE: u64 = 1_000;
+/// Maximum resident memory in addition to the size of the file.
+const MAX_BEYOND_FILE: u64 = 64 << 20;
 
-/// `runtap events --count` and `runtap convert --to speedscope` on files of several sizes, made of `recording`.
+/// Measures `runtap events --count` and `runtap convert --to speedscope` on files of several sizes, made from
+/// `recording`.
 pub(super) fn run(runtap: &Path, folder: &Path, recording: &str) -> Result<()> {
     let Ok(short) = shared_data(recording) else { return Ok(()) };
     let (file, output) = (folder.join("growing.nettrace"), folder.join("growing.json"));
@@ -48,7 +49,7 @@ pub(super) fn run(runtap: &Path, folder: &Path, recording: &str) -> Result<()> {
             };
         row(&mut counts, &|| peers::count(runtap, &file), false)?;
         let resident = row(&mut converts, &|| peers::convert(runtap, &file, &[], &output), true)?;
-        if megabytes == LARGE {
+        if megabytes == LIMITED_SIZE {
             peak = resident;
         }
     }
@@ -58,7 +59,7 @@ pub(super) fn run(runtap: &Path, folder: &Path, recording: &str) -> Result<()> {
     let measured = format!("{:.1} MB; nothing is mapped", float(peak) / 1e6);
     bar(
         "convert of 1 GB: at most the file and 64 MiB resident",
-        peak <= LARGE * MEGABYTE + MOST_BESIDES,
+        peak <= LIMITED_SIZE * MEGABYTE + MAX_BEYOND_FILE,
         &measured,
     );
     output::machine();

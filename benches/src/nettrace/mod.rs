@@ -1,10 +1,10 @@
-//! How fast recordings are read, beside TraceEvent (`tebench`) and dotnet-trace in one run: the library in memory, on one
-//! core and on all; `runtap events --count` and `runtap convert` from start to exit; then how time and memory grow with
-//! the file.
+//! Speed of reading recordings, beside TraceEvent (`tebench`) and dotnet-trace: the library in memory, on one core and
+//! on all; `runtap events --count` and `runtap convert` from start to exit; then the growth of time and memory with the
+//! file.
 //!
-//! The files are recordings of the shared folder, repeated by the project's own writer. Ours and theirs take turns, and
-//! of each the best time counts, as tebench itself has it: what else the machine does makes nothing faster. What takes the
-//! others many seconds is run once.
+//! The files are recordings of the shared folder, repeated by the project's own writer. The compared programs run
+//! alternately, and the best time of each counts, as in tebench itself: other load never makes a program faster. Modes
+//! of the other tools that take many seconds run only once.
 
 mod cores;
 mod growth;
@@ -33,7 +33,7 @@ use crate::repeat;
 const MEGABYTE: u64 = 1_000_000;
 const SIZE: u64 = 256 * MEGABYTE;
 const ROUNDS: usize = 5;
-/// Readings in memory for each round.
+/// Readings in memory per round.
 const TURNS: usize = 3;
 
 const ONE_CORE: f64 = 6.0;
@@ -43,13 +43,13 @@ const STACKS: f64 = 50.0;
 const PROCESS: f64 = 12.0;
 const CONVERT: f64 = 50.0;
 
-/// Recordings with many samples, and what is peculiar to them.
+/// Recordings with many samples, and their characteristics.
 const SHAPES: [(&str, &str); 3] = [
     ("nettrace/eventpipe-dotnetcore3.0-win-x64-objver4.nettrace.zst", "large events, a third samples"),
     ("nettrace/net10/cpu-spin.nettrace.zst", "dotnet-trace's default, 42 % samples"),
     ("nettrace/dotnet-5.0-SampleProfiler-single-thread.golden.nettrace.zst", "tiny events, a fifth samples"),
 ];
-/// The one that is typical.
+/// The typical recording.
 const TYPICAL: &str = SHAPES[1].0;
 
 struct Programs<'a> {
@@ -87,7 +87,7 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
     growth::run(runtap, folder.path(), TYPICAL)
 }
 
-/// What was measured of one thing.
+/// Measured times of one reading.
 #[derive(Default)]
 struct Times(Vec<Duration>);
 
@@ -96,7 +96,7 @@ impl Times {
         self.0.iter().min().copied().unwrap_or_default()
     }
 
-    /// Times a reading in memory, which has to find so many events.
+    /// Times a reading in memory, which has to find exactly `events` events.
     fn read(&mut self, events: u64, read: impl FnOnce() -> Result<u64>) -> Result<()> {
         let start = Instant::now();
         let found = read()?;
@@ -135,7 +135,7 @@ fn compare(programs: &Programs<'_>, recording: Recording<'_>, folder: &Path, tit
     let output = folder.join("converted.json");
     let common = runtap_clr::Stacks::default();
     let mut m = Measured::default();
-    // What was found: for those who ask whether the same was done.
+    // Results, printed to show that both programs do equal work.
     let (mut fields, mut stacks, mut written) = (0, [0; 3], [0; 3]);
     let mut costs = None;
     let (mut their_fields, mut their_stacks) = (String::new(), String::new());

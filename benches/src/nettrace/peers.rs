@@ -1,4 +1,4 @@
-//! The programs that runtap is compared with, and runtap itself: what each says, and how long it took.
+//! The programs that runtap is compared with, and runtap itself: their output and run time.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) struct Recording<'a> {
     pub(super) events: u64,
 }
 
-/// tebench's own figure for the best of its runs, and what it says besides. `temp` is where it may write.
+/// Runs tebench and returns its own best time, and the rest of its output. `temp` is a directory for its files.
 pub(super) fn tebench(
     tebench: &Peer,
     recording: Recording<'_>,
@@ -30,7 +30,7 @@ pub(super) fn tebench(
     command.arg(recording.file).args(["--mode", mode]).args(runs).env("TMPDIR", temp);
     let output = command.stderr(Stdio::inherit()).output()?;
     let answer: Value = serde_json::from_slice(&output.stdout).context("tebench printed no JSON")?;
-    // Its log leaves out what it takes for bookkeeping.
+    // TraceLog leaves out events that it considers bookkeeping.
     let is_all = mode == "tracelog" || answer["events"] == recording.events;
     if !is_all || !answer["error"].is_null() {
         bail!("tebench reads something else: {answer}");
@@ -39,7 +39,7 @@ pub(super) fn tebench(
     Ok((Duration::from_secs_f64(ms / 1e3), answer["detail"].as_str().unwrap_or_default().to_owned()))
 }
 
-/// From start to exit.
+/// Returns the time from start to exit.
 pub(super) fn process(mut command: Command) -> Result<Duration> {
     let start = Instant::now();
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
@@ -50,9 +50,10 @@ pub(super) fn process(mut command: Command) -> Result<Duration> {
     Ok(time)
 }
 
-/// `dotnet-trace convert`, from start to exit, what it cost, and the bytes that it wrote into `folder`.
+/// Runs `dotnet-trace convert`; returns the time from start to exit, its cost, and the number of bytes written into
+/// `folder`.
 pub(super) fn dotnet_trace(dotnet_trace: &Peer, file: &Path, folder: &Path) -> Result<(Duration, Cost, u64)> {
-    // It adds an ending of its own.
+    // dotnet-trace appends its own file extension.
     let output = folder.join("theirs");
     let mut command = dotnet_trace.command();
     command.arg("convert").arg(file).args(["--format", "Speedscope", "-o"]).arg(&output);
@@ -65,14 +66,14 @@ pub(super) fn dotnet_trace(dotnet_trace: &Peer, file: &Path, folder: &Path) -> R
     Ok((time, cost, bytes))
 }
 
-/// `runtap convert --to speedscope`.
+/// Returns the command `runtap convert --to speedscope`.
 pub(super) fn convert(runtap: &Path, file: &Path, options: &[&str], output: &Path) -> Command {
     let mut command = Command::new(runtap);
     command.args(["convert", "--to", "speedscope"]).args(options).arg(file).arg("-o").arg(output);
     command
 }
 
-/// `runtap events --count`.
+/// Returns the command `runtap events --count`.
 pub(super) fn count(runtap: &Path, file: &Path) -> Command {
     let mut command = Command::new(runtap);
     command.args(["events", "--count"]).arg(file);

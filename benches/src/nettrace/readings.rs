@@ -1,6 +1,6 @@
-//! What is done with each event: as much as TraceEvent does in the mode that it is compared with.
+//! The work per event: as much as TraceEvent does in the mode that runtap is compared with.
 //!
-//! Parts of events are handed on, not references to whole ones: so the compiler puts together what is asked for only.
+//! Parts of events are passed on instead of references to events, so that the compiler builds only the required parts.
 
 use std::collections::HashMap;
 
@@ -10,18 +10,18 @@ use runtap_clr::payload::{Decoder, Value};
 use runtap_clr::{Code, CodeMap};
 use runtap_nettrace::{Item, Metadata, Observe, Reader, Stack};
 
-use super::cores::Sees;
+use super::cores::Visitor;
 
-/// `parse`: the whole header of each event, its definition, losses.
+/// `parse`: the complete header of each event, its definition, and losses.
 #[derive(Default)]
 pub(super) struct Events {
     events: u64,
     check: u64,
 }
 
-impl Sees for Events {
+impl Visitor for Events {
     #[inline]
-    fn see(&mut self, item: &Item<'_>) {
+    fn visit(&mut self, item: &Item<'_>) {
         if let Item::Event(event) = item {
             self.events += u64::from(event.metadata.is_some());
             self.check = self.check.wrapping_add(event.timestamp).wrapping_add(event.payload.len() as u64);
@@ -40,7 +40,7 @@ impl Events {
 #[derive(Default)]
 pub(crate) struct Fields {
     decoder: Decoder,
-    /// By metadata id.
+    /// Whether the definition is known, by metadata id.
     known: Vec<bool>,
     events: u64,
     read: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Fields {
     check: u64,
 }
 
-impl Sees for Fields {
+impl Visitor for Fields {
     fn begin(&mut self, reader: &Reader) {
         if let Some(header) = reader.header() {
             self.decoder.item(&Item::Header(header));
@@ -56,7 +56,7 @@ impl Sees for Fields {
     }
 
     #[inline]
-    fn see(&mut self, item: &Item<'_>) {
+    fn visit(&mut self, item: &Item<'_>) {
         match item {
             Item::Event(event) => self.event(event.metadata_id, event.metadata, event.payload),
             _ => self.decoder.item(item),
@@ -64,7 +64,7 @@ impl Sees for Fields {
     }
 }
 
-/// Something that depends on the value.
+/// Returns a number that depends on the value.
 #[inline]
 fn bits(value: &Value<'_>) -> u64 {
     match value {
@@ -99,7 +99,7 @@ impl Fields {
         });
     }
 
-    /// The definition may have come in an earlier part.
+    /// Marks a definition as known; it may come from an earlier part.
     #[cold]
     fn know(&mut self, metadata: Option<&Metadata>, id: usize) {
         if let Some(metadata) = metadata {
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Events, and fields that were read.
+    /// Returns the number of events, and of fields read.
     pub(crate) fn sum(parts: &[Self]) -> (u64, u64) {
         std::hint::black_box(parts.iter().fold(0_u64, |sum, part| sum.wrapping_add(part.check)));
         let of = |number: fn(&Self) -> u64| parts.iter().map(number).sum::<u64>();
@@ -121,22 +121,22 @@ impl Fields {
 
 /// `tracelog`: the stack of every event, with the name of each frame.
 ///
-/// Events have the index of a stack, each distinct stack is named once. Where code memory was used again, that is by one of
-/// its methods: which of them it was at what time is a question for profiles, not for this one.
+/// Events have the index of a stack; each distinct stack is named once. If code memory was reused, the name is of one
+/// of its methods: finding the method for a time is left to profiles.
 #[derive(Default)]
 pub(crate) struct Stacks {
     events: u64,
     code: CodeMap,
-    /// Whether an event tells of code, by metadata id.
+    /// Whether an event describes code, by metadata id.
     tells: Vec<Option<bool>>,
     distinct: runtap_clr::Stacks,
-    /// How many events have each of them.
+    /// The number of events per stack.
     counts: Vec<u64>,
 }
 
-impl Sees for Stacks {
+impl Visitor for Stacks {
     #[inline]
-    fn see(&mut self, item: &Item<'_>) {
+    fn visit(&mut self, item: &Item<'_>) {
         if let Item::Event(event) = item {
             self.event(event.stack, event.metadata_id, event.metadata, event.payload);
         }
@@ -144,7 +144,7 @@ impl Sees for Stacks {
 }
 
 impl Stacks {
-    /// For a part of a recording; all of them have `stacks` in common.
+    /// Creates the state of a part of a recording; all parts share `stacks`.
     pub(crate) fn of_part(stacks: &runtap_clr::Stacks) -> Self {
         Self { distinct: stacks.of_part(), ..Self::default() }
     }
@@ -194,7 +194,7 @@ impl Stacks {
         self.code.load(code, None, name);
     }
 
-    /// Events, those with a stack, the frames of those, and how many of them have a name.
+    /// Returns the number of events, of events with a stack, of their frames, and of named frames.
     pub(crate) fn sum(parts: Vec<Self>) -> Result<(u64, [u64; 3])> {
         let mut parts = parts.into_iter();
         let mut whole = parts.next().unwrap_or_default();
@@ -224,7 +224,7 @@ impl Stacks {
         let mut sums = [0; 3];
         for (index, events) in whole.counts.iter().enumerate() {
             let stack = whole.distinct.get(index);
-            // A caller is named by its call, which is in front of where it goes on.
+            // A caller is named by its call instruction, which precedes the return address.
             let addresses =
                 stack.iter().enumerate().map(|(depth, ip)| ip.saturating_sub(u64::from(depth > 0)));
             let named = addresses.filter(|ip| *known.entry(*ip).or_insert_with(|| named(*ip))).count() as u64;

@@ -1,5 +1,5 @@
-//! The web service of the examples, another process: requests that come as fast as they are answered, and a session that is
-//! there or not.
+//! The web service of the examples as another process: requests are sent as fast as they are answered, with and without
+//! a session.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ use crate::paired::{self, Cost};
 use crate::session::CountedSession;
 
 const CONNECTIONS: usize = 2;
-/// Of each connection, at a time.
+/// Requests per connection and measurement.
 const REQUESTS: u64 = 1_500;
 /// The runtime's own provider of CPU samples.
 const SAMPLES: &str = "Microsoft-DotNETCore-SampleProfiler";
@@ -53,7 +53,7 @@ impl Service {
         Ok(Self { child, clock, connections, endpoint, session: None, _directory: directory })
     }
 
-    /// What sampling costs it, and how many samples of its threads came a second.
+    /// Returns the cost of sampling, and the number of samples of its threads per second.
     pub(super) fn measure(&mut self, pairs: usize) -> Result<(Cost, f64)> {
         let (mut samples, mut time) = (0, Duration::ZERO);
         let cost = paired::measure(pairs, |with| {
@@ -73,7 +73,7 @@ impl Service {
         Ok((cost, rate(samples, time)))
     }
 
-    /// Processor time of all its threads.
+    /// Returns the processor time of all its threads.
     fn time(&self) -> Result<Duration> {
         Ok(clock_gettime(self.clock)?.into())
     }
@@ -82,7 +82,7 @@ impl Service {
         self.session.as_ref().map_or(0, CountedSession::events)
     }
 
-    /// Begins or ends the session, and waits until the service does as it says.
+    /// Starts or stops the session, and waits until the service confirms it.
     fn switch(&mut self, on: bool) -> Result<()> {
         match (on, self.session.take()) {
             (true, None) => {
@@ -119,7 +119,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -155,7 +155,7 @@ impl Connection {
     }
 }
 
-/// Where the service listens for tools.
+/// Returns the diagnostic socket of the service.
 fn socket(directory: &Path) -> Result<std::path::PathBuf> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

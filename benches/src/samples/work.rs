@@ -1,4 +1,4 @@
-//! What programs do all day, in pieces of a few milliseconds.
+//! Typical work of programs, in pieces of a few milliseconds.
 
 use std::hint::black_box;
 use std::io::Write as _;
@@ -7,10 +7,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-/// A body of text that is compressed.
+/// Text that is compressed.
 pub(super) struct Compress(Vec<u8>);
 
-/// A document that is parsed, and written again.
+/// A document that is parsed, and serialized again.
 pub(super) struct Parse(String);
 
 impl Compress {
@@ -20,7 +20,7 @@ impl Compress {
 
     pub(super) fn piece(&self) {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        // A vector takes everything.
+        // Writing to a vector never fails.
         let _ = encoder.write_all(&self.0);
         black_box(encoder.finish().map_or(0, |bytes| bytes.len()));
     }
@@ -37,7 +37,7 @@ impl Parse {
     }
 }
 
-/// Orders, none like another.
+/// Makes a document of distinct orders.
 fn document() -> String {
     let mut state = 88_172_645_463_325_252_u64;
     let mut next = || {

@@ -1,8 +1,8 @@
-//! A test application that only sends results, as fast as it gets replies: `application COUNT A-MESSAGE BYTES PAUSE FOLDER`
-//! and the platform's options.
+//! A test application that only sends results, as fast as it gets replies: `application COUNT A-MESSAGE BYTES PAUSE
+//! FOLDER` and the platform's options.
 //!
-//! Messages are encoded before time is taken, in batches where all together would be large: this process's memory may be
-//! counted as its runner's.
+//! Messages are encoded before the time measurement starts, in batches if all together would be large: the memory of
+//! this process may be added to its runner's.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,25 +18,25 @@ use runtap_mtp_proto::{
     SuccessfulTest, TestResults,
 };
 
-/// What nothing says in return.
+/// The frame of a void reply.
 const VOID: [u8; 8] = [4, 0, 0, 0, 0, 0, 0, 0];
 const INSTANCE: &str = "1";
 const SESSION: &str = "session";
-/// Bytes of messages that are encoded at a time.
+/// Maximum bytes of messages encoded at a time.
 const BATCH: usize = 64 << 20;
 const SMALL_BATCH: usize = 1 << 20;
 
-/// What an application has measured itself.
+/// Measurements of an application.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Measured {
-    /// From the first result to the last reply, without what it took to encode them and without pauses.
+    /// Time from the first result to the last reply, without encoding and pauses.
     pub(crate) sending: Duration,
     /// The longest wait for a reply.
     pub(crate) longest: Duration,
 }
 
 impl Measured {
-    /// Of the applications that were told to leave it in this folder.
+    /// Reads the measurements of the applications that were told to write them into this folder.
     pub(crate) fn read_all(folder: &Path) -> Result<Vec<Self>> {
         let mut all = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -56,7 +56,7 @@ pub(crate) fn play(words: &[&str], lists: bool) -> Result<()> {
     let (count, each, bytes) = (count.parse::<usize>()?, each.parse::<usize>()?.max(1), bytes.parse()?);
     let pause = Duration::from_micros(pause.parse()?);
     let socket = options.iter().skip_while(|word| **word != "--dotnet-test-pipe").nth(1);
-    // Alone, it has nothing to do.
+    // Without a runner, there is nothing to do.
     let Some(socket) = socket else { return Ok(()) };
     let mut host = Host::connect(Path::new(socket), lists)?;
     host.session(SessionEventType::START)?;
@@ -162,7 +162,7 @@ pub(super) fn session(execution: &str, kind: SessionEventType) -> Message {
     })
 }
 
-/// These results in one message.
+/// Encodes these results in one message.
 pub(super) fn results(execution: &str, numbers: Range<usize>, output: &str) -> Message {
     Message::TestResults(TestResults {
         execution_id: Some(execution.to_owned()),
@@ -172,7 +172,7 @@ pub(super) fn results(execution: &str, numbers: Range<usize>, output: &str) -> M
     })
 }
 
-/// These tests in one message.
+/// Encodes these discovered tests in one message.
 fn listed(execution: &str, numbers: Range<usize>) -> Message {
     let test = |number| DiscoveredTest {
         uid: Some(uid(number)),

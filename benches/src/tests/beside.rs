@@ -1,4 +1,4 @@
-//! The same real applications under `runtap test` and under `dotnet test`: the same totals, and how long it takes.
+//! Real applications under `runtap test` and under `dotnet test`: equal totals, and the duration of each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::output::{Table, bar, line, median};
 
 const RUNS: usize = 3;
 const PARALLEL: &str = "2";
-/// For unequal modules of which the slowest are split.
+/// Parallel modules of the run in which the slowest of unequal modules are split.
 const MANY: &str = "8";
-/// How much sooner a run has to end by that.
-const SOONER: f64 = 1.8;
+/// Minimum speed-up by splitting.
+const MIN_SPEEDUP: f64 = 1.8;
 const SIX: [&str; 6] = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot"];
 const TWENTY: usize = 20;
-/// Noise of the clock, where both wait for the same sleeps.
+/// Clock noise, since both runners wait for equal sleeps.
 const TOLERANCE: f64 = 1.02;
 
-/// What both count: total, failed, succeeded, skipped.
+/// Totals of both runners: total, failed, succeeded, skipped.
 type Totals = [u64; 4];
 
 pub(super) fn run(runtap: &Path) -> Result<()> {
@@ -59,11 +59,11 @@ pub(super) fn run(runtap: &Path) -> Result<()> {
         for _ in 0..RUNS {
             let home = tempfile::tempdir_in(folder.path())?;
             let (time, expected) =
-                timed(their_command(&sdk, folder.path(), modules, PARALLEL), their_totals)?;
+                timed(their_command(&sdk, folder.path(), modules, PARALLEL), parse_dotnet_totals)?;
             theirs.push(time);
             for times in [&mut first, &mut later] {
                 let command = our_command(runtap, &runtime, folder.path(), home.path(), modules, PARALLEL);
-                let (time, totals) = timed(command, our_totals)?;
+                let (time, totals) = timed(command, parse_runtap_totals)?;
                 if totals != expected {
                     bail!(
                         "{name}: total, failed, succeeded, skipped are {totals:?} here, {expected:?} there"
@@ -90,19 +90,20 @@ pub(super) fn run(runtap: &Path) -> Result<()> {
     split(runtap, &sdk, &runtime, folder.path(), six)
 }
 
-/// Modules of which some are much slower than the others, with room for all of them: whoever splits them ends sooner.
+/// Modules of which some are much slower than the others, with a slot for each of them: splitting them ends the run
+/// earlier.
 fn split(runtap: &Path, sdk: &DotnetTest, runtime: &RealRuntime, folder: &Path, modules: &str) -> Result<()> {
     let home = tempfile::tempdir_in(folder)?;
     let ours = |options: &[&str]| {
         let mut command = our_command(runtap, runtime, folder, home.path(), modules, MANY);
         command.args(options);
-        timed(command, our_totals)
+        timed(command, parse_runtap_totals)
     };
-    // What takes how long is known after that.
+    // This run records the durations.
     ours(&[])?;
     let (mut theirs, mut whole, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        let (time, expected) = timed(their_command(sdk, folder, modules, MANY), their_totals)?;
+        let (time, expected) = timed(their_command(sdk, folder, modules, MANY), parse_dotnet_totals)?;
         theirs.push(time);
         for (options, times) in [(&[][..], &mut whole), (&["--split"][..], &mut parts)] {
             let (time, totals) = ours(options)?;
@@ -119,7 +120,7 @@ fn split(runtap: &Path, sdk: &DotnetTest, runtime: &RealRuntime, folder: &Path, 
     let mut table = Table::new(&["", "dotnet test", "runtap", "runtap --split", "dotnet test / split"]);
     table.row(&["six".to_owned(), seconds(theirs), seconds(whole), seconds(parts), format!("{times:.2}")]);
     table.print(&format!("The same six modules, {MANY} at a time"));
-    bar("1.8 times as fast as dotnet test by splitting", times >= SOONER, &format!("{times:.2}"));
+    bar("1.8 times as fast as dotnet test by splitting", times >= MIN_SPEEDUP, &format!("{times:.2}"));
     Ok(())
 }
 
@@ -146,7 +147,7 @@ fn our_command(
     let mut command = Command::new(runtap);
     command.args(["test", "--format", "json", "-j", parallel, "--test-modules", modules]);
     command.arg("--dotnet").arg(runtime.root().join("dotnet")).current_dir(folder);
-    // What is remembered of runs is below one of them.
+    // The history of runs is stored below one of these directories.
     for name in ["HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"] {
         command.env(name, home);
     }
@@ -164,8 +165,8 @@ fn timed(mut command: Command, totals: fn(&str) -> Result<Totals>) -> Result<(Du
     Ok((took, totals))
 }
 
-/// The summary at the end: `total: 27`, perhaps with more behind it.
-fn their_totals(text: &str) -> Result<Totals> {
+/// Parses the summary at the end: `total: 27`, possibly followed by more text.
+fn parse_dotnet_totals(text: &str) -> Result<Totals> {
     let mut found = BTreeMap::new();
     for line in text.lines() {
         if let Some((name, value)) = line.trim().split_once(": ") {
@@ -179,8 +180,8 @@ fn their_totals(text: &str) -> Result<Totals> {
     Ok([of("total")?, of("failed")?, of("succeeded")?, of("skipped")?])
 }
 
-/// The last line.
-fn our_totals(text: &str) -> Result<Totals> {
+/// Parses the last line.
+fn parse_runtap_totals(text: &str) -> Result<Totals> {
     let last: serde_json::Value = serde_json::from_str(text.lines().next_back().context("no line")?)?;
     let of =
         |name: &str| last.get(name).and_then(serde_json::Value::as_u64).with_context(|| format!("no {name}"));

@@ -1,4 +1,4 @@
-//! What a runner does with each frame of an application, without sockets and threads: for a tool that counts instructions.
+//! The runner's work per frame of an application, without sockets and threads: for a tool that counts instructions.
 
 use anyhow::{Result, bail};
 use runtap_mtp_proto::server::{Application, Event, Mode, Pipe, Settings};
@@ -7,21 +7,21 @@ use runtap_mtp_proto::{Frame, Limits, Message, SessionEventType};
 use super::application::{handshake, results, session};
 use super::throughput::EXECUTION;
 
-/// Results of one message.
-const EACH: usize = 32;
+/// Results per message.
+const RESULTS_PER_MESSAGE: usize = 32;
 
-/// All frames of an application with so many results.
+/// Makes all frames of an application with `count` results.
 pub(crate) fn make(count: usize) -> Result<Vec<u8>> {
     let mut all = Message::Handshake(handshake(EXECUTION)).to_frame()?;
     all.extend(session(EXECUTION, SessionEventType::START).to_frame()?);
-    for start in (0..count).step_by(EACH) {
-        all.extend(results(EXECUTION, start..(start + EACH).min(count), "").to_frame()?);
+    for start in (0..count).step_by(RESULTS_PER_MESSAGE) {
+        all.extend(results(EXECUTION, start..(start + RESULTS_PER_MESSAGE).min(count), "").to_frame()?);
     }
     all.extend(session(EXECUTION, SessionEventType::END).to_frame()?);
     Ok(all)
 }
 
-/// Gives the number of results.
+/// Processes the frames and returns the number of results.
 pub(crate) fn take(mut bytes: &[u8]) -> Result<u64> {
     let mut application = Application::new(Settings { is_ide: true, ..Settings::new(Mode::Run) });
     let mut connection = application.connect(Pipe::Data);

@@ -12,7 +12,7 @@ use crate::output::{Table, bar};
 
 const RESULTS: &str = "100000";
 const BYTES: &str = "1024";
-const MOST: u64 = 30_000_000;
+const MAX_PEAK: u64 = 30_000_000;
 
 pub(super) fn run(runtap: &Path) -> Result<()> {
     let folder = tempfile::tempdir_in(runtap_testkit::workspace_root().join("target"))?;
@@ -24,13 +24,13 @@ pub(super) fn run(runtap: &Path) -> Result<()> {
         for format in reports {
             command.arg("--report").arg(format!("{format}={}", folder.path().join(format).display()));
         }
-        // The largest file of them is made where there is room for it. A first run: what is known of earlier ones has to be
-        // read as well.
+        // The largest temporary file needs a directory with enough space. The first run creates a history, so that
+        // reading it is measured too.
         command.env("TMPDIR", folder.path());
         command.env("XDG_STATE_HOME", folder.path().join(format!("state-{}", reports.len())));
         command.args(["--", "application", RESULTS, "1", BYTES, "0", "-"]);
         let cost = cost::of(&command)?;
-        // Classes are in the list only: the list is part of what is measured.
+        // Classes occur only in the list of tests, so listing is part of the measurement.
         if reports.contains(&"junit") {
             let report = fs::read_to_string(folder.path().join("junit"))?;
             anyhow::ensure!(report.contains("Bench.Tests"), "the application has not listed its tests");
@@ -40,6 +40,6 @@ pub(super) fn run(runtap: &Path) -> Result<()> {
         table.row(&[name, megabytes(cost.peak), format!("{:.2} s", cost.cpu.as_secs_f64())]);
     }
     table.print("100,000 results with 1 KiB of output each, one a message");
-    bar("resident memory at most 30 MB", peak <= MOST, &megabytes(peak));
+    bar("resident memory at most 30 MB", peak <= MAX_PEAK, &megabytes(peak));
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `runtap test`: how fast results go through it, what it adds to an application, what it keeps in memory, and how long the
-//! same applications take under `dotnet test`.
+//! `runtap test`: throughput of results, overhead per application, memory, and the duration of equal runs under `dotnet
+//! test`.
 
 pub(crate) mod application;
 mod beside;
@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 
 use crate::output;
 
-/// All subjects, or one of them.
+/// Runs all benchmarks, or one of them.
 pub(crate) fn run(runtap: &Path, only: Option<&str>) -> Result<()> {
     output::machine();
     match only {

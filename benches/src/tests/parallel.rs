@@ -1,4 +1,4 @@
-//! A hundred applications at once: whether each gets its replies in time.
+//! A hundred applications at once: checks that each gets its replies in time.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::milliseconds;
 use crate::output::{bar, line, median};
 
 const MODULES: usize = 100;
-/// Each sends as many results, with a pause between them: 0.5 s without any wait.
+/// Results of each application, with a pause between them: 0.5 s without any wait.
 const RESULTS: usize = 100;
 const PAUSE_US: u64 = 5_000;
 const BOUND: Duration = Duration::from_secs(1);

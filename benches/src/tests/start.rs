@@ -1,4 +1,4 @@
-//! What the runner adds to the start and the end of an application.
+//! The overhead of the runner for the start and exit of an application.
 
 use std::fs;
 use std::path::{Path, PathBuf};

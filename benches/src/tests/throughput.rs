@@ -1,4 +1,4 @@
-//! Results a second through one connection, beside a bare exchange of the same bytes on a socket pair.
+//! Results per second through one connection, beside a bare exchange of messages of equal size on a socket pair.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,18 +12,18 @@ use super::application::{self, Measured};
 use crate::output::{Table, bar, median};
 
 const RUNS: usize = 5;
-/// How many results a message has, and how many there are.
+/// Results per message, and their total number.
 const MANY: (usize, usize) = (32, 400_000);
 const SINGLE: (usize, usize) = (1, 100_000);
 const MOST: f64 = 200_000.0;
-/// As long as a real one.
+/// Has the length of a real one.
 pub(super) const EXECUTION: &str = "0123456789abcdef0123456789abcdef";
 const LEAST_SHARE: f64 = 0.8;
 
-/// Results a second.
+/// Results per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
-    /// As the application sees it, which waits for replies only.
+    /// As measured by the application, which waits only for replies.
     sent: f64,
     /// From the start of the application to the last event of the run.
     handled: f64,
@@ -60,7 +60,7 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Frames of the same size, each answered by eight bytes.
+/// Measures frames of equal size, each answered with eight bytes.
 #[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
 fn bare(each: usize, count: usize) -> Result<f64> {
     let frame = application::results(EXECUTION, 0..each, "").to_frame()?;
@@ -77,7 +77,7 @@ fn bare(each: usize, count: usize) -> Result<f64> {
     }
     let took = since.elapsed();
     drop(client);
-    // It has ended with the connection.
+    // The thread has stopped with the connection.
     let _ = serving.join();
     Ok(count as f64 / took.as_secs_f64())
 }

@@ -2,7 +2,7 @@
 
 use runtap_diag_proto::{CoreDump, DumpFlags, DumpForm, DumpType, Reply, Request};
 
-use super::{NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use super::{NO_PORT_31, Note, OWN_SERVER, RUNTIMES, Row};
 use crate::cell::{ANSWERED, Found, NO_EFFECT, Stop};
 use crate::column::Key;
 use crate::core_file;
@@ -85,7 +85,11 @@ pub(super) const ROWS: &[Row] = &[
                 why: "The runtime says OK and writes nothing: createdump can't read a process that has not begun. \
                       Our client therefore does not ask for it, and looks for the file after every dump.",
             },
-            Note { of: OURS, cell: ANSWERED, why: "The program writes its dump itself, suspended or not." },
+            Note {
+                of: OWN_SERVER,
+                cell: ANSWERED,
+                why: "The program writes its dump itself, suspended or not.",
+            },
         ],
     },
     Row {
@@ -103,18 +107,18 @@ fn written(room: &Room<'_>, form: DumpForm, kind: DumpType, flags: DumpFlags) ->
     let dump = CoreDump::new(room.path("core"), kind).with_flags(flags);
     target.ask(Request::GenerateCoreDump { form, dump: dump.clone() })?;
     let report = !flags.contains(DumpFlags::CRASH_REPORT) || room.file("core.crashreport.json").is_file();
-    is_there(room, &target, &dump).map(|core| core && (report || target.asked().is_some()))
+    is_there(room, &target, &dump).map(|core| core && (report || target.requests().is_some()))
 }
 
 fn is_there(room: &Room<'_>, target: &Target<'_>, dump: &CoreDump) -> Found {
-    if let Some(asked) = target.asked() {
-        return Ok(asked == [format!("dump {} {} {}", dump.path, dump.kind.0, dump.flags.0)]);
+    if let Some(requests) = target.requests() {
+        return Ok(requests == [format!("dump {} {} {}", dump.path, dump.kind.0, dump.flags.0)]);
     }
     let core = room.file("core");
     Ok(core.is_file() && core_file::process_id(&core)? == Some(target.id()))
 }
 
-/// Without our client's look at the folder.
+/// Skips the client's check of the directory.
 fn nowhere(room: &Room<'_>) -> Found {
     let target = room.target()?;
     let dump = CoreDump::new(room.path("missing/core"), DumpType::MINI);
@@ -126,7 +130,7 @@ fn nowhere(room: &Room<'_>) -> Found {
     }
 }
 
-/// Without our client's look at the process.
+/// Skips the client's check of the process.
 fn suspended(room: &Room<'_>, kind: DumpType) -> Found {
     let target = room.suspended()?;
     let dump = CoreDump::new(room.path("core"), kind);

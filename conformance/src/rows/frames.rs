@@ -1,5 +1,5 @@
-//! Sets and ids without a meaning, and headers that are none: sections "Headers" and "Errors" of the specification.
-//! Harmless on every runtime: they are refused before a payload is looked at.
+//! Undefined command sets and ids, and invalid headers: sections "Headers" and "Errors" of the specification. Harmless
+//! on every runtime: such messages are rejected before the payload is examined.
 
 use runtap_diag_proto::{Command, Header, MAGIC};
 use runtap_wire::Writer;
@@ -103,7 +103,7 @@ fn send(room: &Room<'_>, header: &Header) -> Found {
     let mut w = Writer::new();
     header.encode(&mut w);
     let error = wire::refusal(room, target.endpoint(), w.as_bytes())?;
-    // It has to be there for the next one.
-    target.is_well()?;
+    // The runtime must still answer the next request.
+    target.must_answer()?;
     Err(Stop::from(error.hresult))
 }

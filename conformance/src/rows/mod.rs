@@ -1,4 +1,5 @@
-//! The rows of the table, by command set: what is sent, what is looked at, and why a cell may be other than "answered".
+//! The rows of the table, by command set: the request, the effect that is checked, and why a cell may differ from
+//! "answered".
 
 mod dumps;
 mod frames;
@@ -11,32 +12,32 @@ use crate::cell::{ANSWERED, Cell, Found, NO_PORT, NOT_KNOWN, NOT_TRIED};
 use crate::column::Key;
 use crate::room::Room;
 
-/// One request, or a short conversation.
+/// One request, or a short exchange of messages.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// What is sent. Unique.
+    /// The request. Unique.
     pub(crate) request: &'static str,
-    /// What is looked at, beyond an OK.
+    /// The effect that is checked besides the reply OK.
     pub(crate) checked: &'static str,
-    /// Of the specification; [`ID_ONLY`] for a command that has none of its own.
+    /// The section of the specification; [`ID_ONLY`] for a command without its own section.
     pub(crate) section: &'static str,
-    /// The version of .NET that brought the command; 3 is .NET Core 3.0 or 3.1.
+    /// The version of .NET that introduced the command; 3 is .NET Core 3.0 or 3.1.
     pub(crate) since: u8,
     pub(crate) run: fn(&Room<'_>) -> Found,
     pub(crate) notes: &'static [Note],
 }
 
-/// Why some columns have some cell.
+/// The reason for a cell in some columns.
 #[derive(Debug)]
 pub(crate) struct Note {
-    /// In these columns.
+    /// The columns.
     pub(crate) of: &'static [Key],
-    /// With this text.
+    /// The text of the cell.
     pub(crate) cell: &'static str,
     pub(crate) why: &'static str,
 }
 
-/// In the order of the document.
+/// All rows by group, in the order of the document.
 pub(crate) const GROUPS: &[(&str, &[Row])] = &[
     ("Dump commands (0x01)", dumps::ROWS),
     ("EventPipe commands (0x02)", sessions::ROWS),
@@ -51,7 +52,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Row {
-    /// Why the cell is what it is. An answer needs no reason.
+    /// Returns the reason for a cell; `None` for an answer, which needs no reason.
     pub(crate) fn reason(&self, key: Key, cell: &Cell) -> Option<String> {
         let section = self.section;
         let note = self.notes.iter().find(|note| note.of.contains(&key) && cell.is(note.cell));
@@ -74,23 +75,22 @@ impl Row {
         cell.is(NOT_TRIED).then(|| "Was not here when this was measured.".to_owned())
     }
 
-    /// Whether the cell needs a reason and has none.
+    /// Returns whether the cell needs a reason and has none.
     pub(crate) fn is_hole(&self, key: Key, cell: &Cell) -> bool {
         !cell.is(ANSWERED) && self.reason(key, cell).is_none()
     }
 }
 
-/// The section with the ids of all commands; some are nowhere else.
+/// The section that lists the ids of all commands, and is the only section for some.
 const ID_ONLY: &str = "Commands";
 
-/// Every runtime, without our server.
+/// All columns except runtap's server.
 const RUNTIMES: &[Key] = &[Key::Core31, Key::Net8, Key::Net9, Key::Net10];
-/// Everybody.
 const ALL: &[Key] = &Key::ALL;
-const OURS: &[Key] = &[Key::Ours];
+const OWN_SERVER: &[Key] = &[Key::OwnServer];
 const CORE31: &[Key] = &[Key::Core31];
 
-/// Of every row whose target waits at its startup.
+/// The note for every row whose target waits at its startup.
 const NO_PORT_31: Note = Note {
     of: CORE31,
     cell: NO_PORT,

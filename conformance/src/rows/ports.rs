@@ -1,4 +1,4 @@
-//! A port of a tool, dialled by the runtime: section "Diagnostic Ports" of the specification.
+//! A runtime that connects to a tool's port: section "Diagnostic Ports" of the specification.
 
 use runtap_diag_proto::{InfoForm, ProcessInfo};
 
@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Row] = &[
         since: 5,
         run: |room| {
             let target = room.suspended()?;
-            Ok(is_who_it_says(&target, &target.info(InfoForm::ProcessInfo)?))
+            Ok(advertise_agrees(&target, &target.info(InfoForm::ProcessInfo)?))
         },
         notes: &[NO_PORT_31],
     },
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
                 target.info(InfoForm::ProcessInfo)?,
                 target.info(InfoForm::ProcessInfo)?,
             );
-            Ok(first == second && second == third && is_who_it_says(&target, &third))
+            Ok(first == second && second == third && advertise_agrees(&target, &third))
         },
         notes: &[NO_PORT_31],
     },
@@ -41,15 +41,15 @@ pub(super) const ROWS: &[Row] = &[
         run: |room| {
             let mut target = room.suspended()?;
             target.resume()?;
-            Ok(is_who_it_says(&target, &target.info(InfoForm::ProcessInfo)?))
+            Ok(advertise_agrees(&target, &target.info(InfoForm::ProcessInfo)?))
         },
         notes: &[NO_PORT_31],
     },
 ];
 
-/// Whether the Advertise message and ProcessInfo agree.
-fn is_who_it_says(target: &Target<'_>, info: &ProcessInfo) -> bool {
+/// Returns whether the Advertise message and ProcessInfo agree.
+fn advertise_agrees(target: &Target<'_>, info: &ProcessInfo) -> bool {
     let own = u64::from(target.id());
-    let advertised = target.dialled_in().map(|runtime| (runtime.process_id(), runtime.cookie()));
+    let advertised = target.advertised().map(|runtime| (runtime.process_id(), runtime.cookie()));
     info.process_id == own && advertised == Some((own, info.runtime_cookie))
 }

@@ -1,4 +1,4 @@
-//! Process commands, section of this name in the specification: information, environment, perf maps, startup hooks.
+//! Process commands, the section of this name in the specification: information, environment, perf maps, startup hooks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -174,12 +174,12 @@ fn info(room: &Room<'_>, form: InfoForm) -> Found {
 }
 
 fn resumed(room: &Room<'_>) -> Found {
-    let mut target = Target::on_own_socket(room)?;
+    let mut target = Target::suspended_on_socket(room)?;
     target.resume()?;
     Ok(true)
 }
 
-/// The variable of this name, as it is now.
+/// Returns the current value of an environment variable of the target.
 fn variable(target: &Target<'_>, name: &str) -> Result<Option<String>, Stop> {
     match target.ask(Request::ProcessEnvironment)? {
         Reply::Environment(variables) => {
@@ -198,24 +198,24 @@ fn set(room: &Room<'_>, value: Option<&str>) -> Found {
     let target = room.target()?;
     let name = VARIABLE.0.to_owned();
     target.ask(Request::SetEnvironmentVariable { name, value: value.map(str::to_owned) })?;
-    if let Some(asked) = target.asked() {
-        return Ok(asked == [format!("set {} {value:?}", VARIABLE.0)]);
+    if let Some(requests) = target.requests() {
+        return Ok(requests == [format!("set {} {value:?}", VARIABLE.0)]);
     }
     Ok(variable(&target, VARIABLE.0)?.as_deref() == value)
 }
 
-/// Where the runtime writes it, if it does.
+/// Returns the path to which the runtime writes its perf map, if it does.
 fn map_file(room: &Room<'_>, target: &Target<'_>) -> PathBuf {
     room.file(&format!("perf-{}.map", target.id()))
 }
 
-/// What the files should hold, after what our own program was asked for.
+/// Returns whether the files have the expected content, or runtap's server received the expected request.
 fn maps(room: &Room<'_>, target: &Target<'_>, kind: PerfMapType) -> bool {
-    if let Some(asked) = target.asked() {
-        return asked == [format!("perf map {}", kind.number())];
+    if let Some(requests) = target.requests() {
+        return requests == [format!("perf map {}", kind.number())];
     }
     let map = fs::read_to_string(map_file(room, target)).unwrap_or_default();
-    // Its lines are `start size name`.
+    // The lines have the form `start size name`.
     let has_map = map.lines().any(|line| line.contains(&format!("[{}] Program::Main", target.about.name)));
     let has_dump = room.file(&format!("jit-{}.dump", target.id())).is_file();
     match kind {
@@ -228,8 +228,8 @@ fn maps(room: &Room<'_>, target: &Target<'_>, kind: PerfMapType) -> bool {
 fn perf_map(room: &Room<'_>, kind: PerfMapType) -> Found {
     let target = room.target()?;
     target.ask(Request::EnablePerfMap(kind))?;
-    // Flushes the last lines.
-    let enabled = target.asked().map(|_| maps(room, &target, kind));
+    // Flushes the last lines of the map.
+    let enabled = target.requests().map(|_| maps(room, &target, kind));
     target.ask(Request::DisablePerfMap)?;
     Ok(enabled.unwrap_or_else(|| maps(room, &target, kind)))
 }
@@ -238,7 +238,7 @@ fn perf_map_while_suspended(room: &Room<'_>) -> Found {
     let mut target = room.suspended()?;
     target.ask(Request::EnablePerfMap(PerfMapType::PerfMap))?;
     target.resume()?;
-    let enabled = target.asked().map(|_| maps(room, &target, PerfMapType::PerfMap));
+    let enabled = target.requests().map(|_| maps(room, &target, PerfMapType::PerfMap));
     target.ask(Request::DisablePerfMap)?;
     Ok(enabled.unwrap_or_else(|| maps(room, &target, PerfMapType::PerfMap)))
 }
@@ -247,12 +247,12 @@ fn no_perf_map(room: &Room<'_>) -> Found {
     let mut target = room.target()?;
     target.ask(Request::EnablePerfMap(PerfMapType::PerfMap))?;
     target.ask(Request::DisablePerfMap)?;
-    if let Some(asked) = target.asked() {
-        return Ok(asked == ["perf map 3", "no perf map"]);
+    if let Some(requests) = target.requests() {
+        return Ok(requests == ["perf map 3", "no perf map"]);
     }
     let map = map_file(room, &target);
     let before = fs::read(&map)?;
-    // The first round compiles everything that it needs.
+    // The first round compiles all required methods.
     target.round();
     Ok(!before.is_empty() && fs::read(&map)? == before)
 }
@@ -262,18 +262,18 @@ fn assembly() -> Result<String, Stop> {
     Ok(shared.join("apps/dotnet/startuphook/bin/startuphook.dll").to_string_lossy().into_owned())
 }
 
-/// A request that our client does not send: it would end .NET 9 and 10.
+/// Sends a request that the client rejects because it would crash .NET 9 and 10.
 fn missing_hook(room: &Room<'_>) -> Found {
     let mut target = room.target()?;
     let outcome = target.ask(Request::ApplyStartupHook { path: room.path("missing.dll") });
-    // It lives.
+    // The process is still running.
     target.round();
     outcome.map(|_| false)
 }
 
 fn has_run(room: &Room<'_>, target: &Target<'_>) -> bool {
-    if let Some(asked) = target.asked() {
-        return asked.iter().all(|line| line.starts_with("hook /")) && !asked.is_empty();
+    if let Some(requests) = target.requests() {
+        return requests.iter().all(|line| line.starts_with("hook /")) && !requests.is_empty();
     }
     let noted = fs::read_to_string(room.file("hook")).unwrap_or_default();
     noted.starts_with(&format!("hook pid={} runtime={}", target.id(), room.column.claimed()))

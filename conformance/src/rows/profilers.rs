@@ -1,12 +1,12 @@
-//! Profilers, section "Profiler Commands" of the specification. The one that is loaded is the shared folder's: it notes
-//! what it is called for, and refuses to be loaded when its data begins with "fail".
+//! Profilers, section "Profiler Commands" of the specification. The shared folder's profiler records its callbacks, and
+//! fails to load if its data begins with "fail".
 
 use std::fs;
 
 use runtap_diag_proto::{AttachProfiler, Request, StartupProfiler, Uuid};
 use runtap_testkit::{Skip, shared_dir};
 
-use super::{ALL, CORE31, NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use super::{ALL, CORE31, NO_PORT_31, Note, OWN_SERVER, RUNTIMES, Row};
 use crate::cell::{ANSWERED, Found, NOT_SENT, Stop};
 use crate::ours::CLASS;
 use crate::room::Room;
@@ -83,7 +83,7 @@ pub(super) const ROWS: &[Row] = &[
                 why: "Right: nothing can be attached before the runtime has begun. 0x0302 is for that.",
             },
             Note {
-                of: OURS,
+                of: OWN_SERVER,
                 cell: ANSWERED,
                 why: "A program of its own has no runtime that must begin first: it is asked at once.",
             },
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
                       UNKNOWN_COMMAND for an id that is not known.",
             },
             Note {
-                of: OURS,
+                of: OWN_SERVER,
                 cell: ANSWERED,
                 why: "Our client sends it, because it sees no .NET runtime that has begun; the program decides what a profiler \
                       at its start means after the start.",
@@ -141,27 +141,27 @@ fn attach(data: &[u8]) -> Result<Request, Stop> {
     }))
 }
 
-/// Again and again, in the first moments of a runtime: so does our client.
+/// Retries during the first moments of a runtime, as the client does.
 fn startup(room: &Room<'_>, target: &Target<'_>) -> Result<(), Stop> {
     let profiler = StartupProfiler { class_id: CLASS, path: library()? };
     Ok(room.run(target.client().startup_profiler(&profiler))?)
 }
 
-/// What the profiler noted.
+/// Returns the callbacks that the profiler recorded.
 fn notes(room: &Room<'_>) -> Vec<String> {
     let text = fs::read_to_string(room.file("profiler")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// The same of our own program, which loads nothing.
-fn was_asked(target: &Target<'_>, line: &str) -> Option<bool> {
-    target.asked().map(|asked| asked.iter().any(|each| each == line))
+/// Returns whether runtap's server, which loads no library, received the request; `None` for a real runtime.
+fn has_received(target: &Target<'_>, line: &str) -> Option<bool> {
+    target.requests().map(|requests| requests.iter().any(|each| each == line))
 }
 
 fn attached(room: &Room<'_>) -> Found {
     let target = room.target()?;
     target.ask(attach(&[1, 2, 0xff])?)?;
-    Ok(was_asked(&target, "attach [1, 2, 255]")
+    Ok(has_received(&target, "attach [1, 2, 255]")
         .unwrap_or_else(|| notes(room) == ["attach 3 0102ff", "attached"]))
 }
 
@@ -194,12 +194,12 @@ fn at_startup(room: &Room<'_>) -> Found {
     let mut target = room.suspended()?;
     startup(room, &target)?;
     target.resume()?;
-    Ok(was_asked(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
+    Ok(has_received(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
 }
 
 fn too_late(room: &Room<'_>) -> Found {
     let mut target = room.target()?;
     startup(room, &target)?;
     target.round();
-    Ok(was_asked(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
+    Ok(has_received(&target, &format!("startup {CLASS}")).unwrap_or_else(|| notes(room) == ["init"]))
 }

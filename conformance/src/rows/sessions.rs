@@ -1,4 +1,5 @@
-//! Sessions, section "EventPipe Commands" of the specification. Each one is stopped, and its stream read to the end mark.
+//! Sessions, section "EventPipe Commands" of the specification. Each session is stopped, and its stream read up to the
+//! end mark.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -8,14 +9,14 @@ use runtap_diag_proto::{
     Tracepoints, UserEventsConfig, UserEventsProvider,
 };
 
-use super::{ALL, NO_PORT_31, Note, OURS, RUNTIMES, Row};
+use super::{ALL, NO_PORT_31, Note, OWN_SERVER, RUNTIMES, Row};
 use crate::cell::{ANSWERED, Found, NOT_KNOWN};
 use crate::column::Key;
 use crate::recording::{METHODS, RUNDOWN, Seen, mentions};
 use crate::room::Room;
 use crate::target::Target;
 
-/// The event that filters are about, and another one of each round.
+/// The event that filters select, and another event of each round.
 const FILTERED: u32 = 2;
 const OTHER: u32 = 3;
 
@@ -34,7 +35,7 @@ const BUFFERING: Note = Note {
 };
 
 const BUFFERING_HERE: Note = Note {
-    of: OURS,
+    of: OWN_SERVER,
     cell: ANSWERED,
     why: "Ahead of the runtimes of today, so that tools for .NET 11 find a peer. In mode 1 the program's threads wait for room \
           for a limited time (`Limits::blocked_writer`), then events are lost and counted.",
@@ -194,7 +195,7 @@ pub(super) const ROWS: &[Row] = &[
                       with CONFIG_USER_EVENTS.",
             },
             Note {
-                of: OURS,
+                of: OWN_SERVER,
                 cell: "NOTSUPPORTED",
                 why: "Our server writes no tracepoints. It reads the request, takes no descriptor, and answers what runtimes \
                       answer to a feature that they were built without (section “Errors” leaves such codes open).",
@@ -226,7 +227,7 @@ pub(super) const ROWS: &[Row] = &[
     },
 ];
 
-/// A small session of the program's own events.
+/// Returns the configuration of a small session with the program's own events.
 fn config(target: &Target<'_>) -> SessionConfig {
     let mut config = SessionConfig::new(vec![Provider::new(target.about.provider, u64::MAX, Level::Verbose)]);
     config.buffer_mb = 16;
@@ -246,7 +247,7 @@ fn has_stacks_and_rundown(events: &[Seen], provider: &str) -> bool {
     with_stack && rundown(events).any(|event| event.id == METHODS)
 }
 
-/// One round under a session, which must hold its events and its end mark, and satisfy `looks_right`.
+/// Records one round; the session must contain its events and end mark, and satisfy `looks_right`.
 fn recorded(
     room: &Room<'_>,
     form: SessionForm,
@@ -302,7 +303,7 @@ fn from_the_start(room: &Room<'_>) -> Found {
     let mut target = room.suspended()?;
     let mut config = config(&target);
     config.providers.push(Provider::new(RUNTIME, LOADER, Level::Informational));
-    let ours = target.asked().is_some();
+    let ours = target.requests().is_some();
     let recording = target.record_start(SessionForm::CollectTracing2, &config)?;
     let Some(events) = recording.events()? else { return Ok(false) };
     let first = of(&events, RUNTIME).any(|event| mentions(&event.payload, FIRST_ASSEMBLY));

@@ -1,4 +1,4 @@
-//! What makes the service diagnosable. [`start`] is all that any program needs; [`Instruments`] are this one's own metrics.
+//! Makes the service diagnosable. Any program needs only [`start`]; [`Instruments`] are the metrics of this service.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use runtap_events::{
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What tools look into. Sessions end properly when it is dropped.
+/// The endpoint for diagnostic tools. Sessions are closed properly when it is dropped.
 pub(crate) struct Diagnostics {
     _samples: CpuSamples,
-    /// `None`: the environment forbids it.
+    /// `None` if the environment disables diagnostics.
     _server: Option<ServerThread>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn start() -> Result<(Instruments, Diagnostics), Box<dyn Error>> {
     let samples = CpuSamples::start(&pipe)?;
     let server = Builder::new(ProcessDescription::of_this_process()).pipe(pipe).with_environment();
     let server = server.map(Builder::spawn).transpose()?;
-    // At once, unless a tool wants to be there from the start.
+    // Returns at once, unless a tool has requested to start before the program.
     server.iter().for_each(ServerThread::wait_until_resumed);
     Ok((instruments, Diagnostics { _samples: samples, _server: server }))
 }

@@ -1,14 +1,14 @@
-//! A web service that tools for .NET can look into: `dotnet-trace`, `dotnet-counters`, `dotnet-monitor`, `runtap`.
+//! A web service that tools for .NET can diagnose: `dotnet-trace`, `dotnet-counters`, `dotnet-monitor`, `runtap`.
 //!
 //! ```sh
 //! cargo run -p axum-service -- 8080
 //! curl localhost:8080/orders/17                # an order, with a span, log messages and metrics
-//! curl 'localhost:8080/hot?units=100'          # work that a profile shows
-//! curl localhost:8080/truth                    # what the service itself has counted
+//! curl 'localhost:8080/hot?units=100'          # work that appears in a profile
+//! curl localhost:8080/truth                    # the service's own counts
 //! dotnet-trace collect -n axum-service         # or runtap trace, report, tail …
 //! ```
 //!
-//! What makes it diagnosable is `diagnostics.rs`; everything else is an ordinary service with `tracing`.
+//! `diagnostics.rs` makes the service diagnosable; everything else is an ordinary service with `tracing`.
 
 #![expect(clippy::print_stdout, reason = "a program, not a library")]
 
@@ -29,7 +29,7 @@ use diagnostics::Instruments;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{Instrument as _, error, field, info, info_span, warn};
 
-/// What the service does, and what it counts of it.
+/// The service and its own counts.
 struct Service {
     instruments: Instruments,
     requests: AtomicU64,
@@ -39,7 +39,7 @@ struct Service {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Before the first event; and a tool may want the program to wait here.
+    // Before the first event. A tool may make the program wait here.
     let (instruments, _diagnostics) = diagnostics::start()?;
     serve(instruments)
 }
@@ -73,7 +73,7 @@ async fn serve(instruments: Instruments) -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-/// A span around each request, its time, and its number.
+/// Adds a span, the duration and a count for each request.
 async fn observed(State(service): State<Arc<Service>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let path = request.uri().path().to_owned();
@@ -87,7 +87,7 @@ async fn observed(State(service): State<Arc<Service>>, request: Request, next: N
     response
 }
 
-/// Orders whose number ends in 3 are refused.
+/// Handles an order. Orders whose number ends in 3 are rejected.
 async fn order(State(service): State<Arc<Service>>, Path(id): Path<u64>) -> (StatusCode, String) {
     info!(order = id, customer = "anna", "order received");
     if id % 10 == 3 {
@@ -101,14 +101,14 @@ async fn order(State(service): State<Arc<Service>>, Path(id): Path<u64>) -> (Sta
     (StatusCode::OK, format!("order {id} costs {price}\n"))
 }
 
-/// Somebody else has to be asked.
+/// Simulates a request to another service.
 async fn price(id: u64) -> u64 {
     tokio::task::yield_now().await;
     info!(order = id, "price found");
     id % 100 + 1
 }
 
-/// Work that a profile shows: about a millisecond a unit.
+/// Does work that appears in a profile: about a millisecond per unit.
 async fn hot(State(service): State<Arc<Service>>, Query(query): Query<HashMap<String, u64>>) -> String {
     let units = query.get("units").copied().unwrap_or(10).min(100_000);
     let _span = info_span!("hot", units).entered();
@@ -120,11 +120,11 @@ async fn hot(State(service): State<Arc<Service>>, Query(query): Query<HashMap<St
     format!("{units} units\n")
 }
 
-/// Nothing else takes as much time.
+/// The function that takes most of the time.
 #[inline(never)]
 fn hot_work(units: u64) -> u64 {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    // A loop without calls, in any build.
+    // A loop without calls in any build.
     let mut left = units * 500_000;
     while left > 0 {
         state ^= state << 13;
@@ -135,7 +135,7 @@ fn hot_work(units: u64) -> u64 {
     std::hint::black_box(state)
 }
 
-/// What the service itself has counted, as JSON, and whether a tool reads its metrics.
+/// Returns the service's own counts as JSON, and whether a tool reads its metrics.
 async fn truth(State(service): State<Arc<Service>>) -> String {
     let Service { requests, orders, refused, units, instruments } = &*service;
     let [requests, orders, refused, units] =

@@ -1,7 +1,7 @@
-//! Another user who has made more than anybody needs, of whatever there can be many of: what root's look around takes does
-//! not grow with it without limit, and what is root's own is found all the same. Only root can lay that out.
+//! Another user creates huge numbers of processes, sockets, mappings or descriptors: the cost of root's inspection
+//! stays bounded, and root's own processes are still found. Requires root.
 //!
-//! How long something takes is not judged: without a limit each of these takes longer than a test has.
+//! Elapsed time is not asserted: without the limits, each of these tests would exceed its time-out.
 
 use std::fs;
 use std::io::Read;
@@ -19,8 +19,8 @@ use tempfile::TempDir;
 
 use crate::common::{command, folder};
 
-/// What all of the crowd begin with: as nobody each has a socket of its name in the folder, and says that it is there when
-/// it has done its part, `part(n)`. They end with whoever has started them.
+/// The start of every program of the crowd: as nobody, each creates a socket with its name in the folder, runs
+/// `part(n)` and then reports that it is ready. The processes exit with their parent.
 const CROWD: &str = "
 import mmap, os, resource, socket, sys, threading
 folder, number, part = sys.argv[1], int(sys.argv[2]), None
@@ -66,7 +66,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// So many, each of which does this: the body of `part(n)`.
+    /// Starts `number` processes, each of which runs `part` as the body of `part(n)`.
     fn of(number: usize, part: &str) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip::because("only root can become somebody else"));
@@ -84,7 +84,7 @@ impl Crowd {
         Ok(Self { program, folder })
     }
 
-    /// A command for which the folder of theirs is the temporary one.
+    /// Returns a command whose temporary folder is that of the crowd.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(arguments);
         command.env("TMPDIR", self.folder.path());
@@ -98,21 +98,21 @@ impl Crowd {
 
 impl Drop for Crowd {
     fn drop(&mut self) {
-        // With all of them, who take a while to end.
+        // Waits for all processes, which take a while to exit.
         if !thread::panicking() {
             self.program.wait();
         }
     }
 }
 
-/// A server of this process, which is root's, that waits for a client of its own.
-struct Silent {
+/// A server in this process, so owned by root, that waits for a client.
+struct SilentServer {
     path: PathBuf,
     client: UnixStream,
     server: thread::JoinHandle<()>,
 }
 
-impl Silent {
+impl SilentServer {
     fn among(crowd: &Crowd) -> Self {
         let me = std::process::id();
         let name = SocketName::runtime(me, System::current().start_time(me).unwrap());
@@ -139,12 +139,12 @@ fn process(document: &Value, pid: u32) -> &Value {
     processes.iter().find(|it| it["pid"] == pid).unwrap_or_else(|| panic!("no {pid} in {document:#}"))
 }
 
-/// Sixty that say nothing, for each of whom somebody has to be found among 450,000 descriptors.
+/// Sixty processes do not answer, and the peer of each has to be found among 450,000 descriptors.
 #[test]
-fn doctor_looks_once_who_holds_them_up() {
+fn doctor_searches_once_for_blocking_clients() {
     let part = "if n < 60: return listen()\nfor _ in range(15000): os.dup(0)";
     let crowd = require!(Crowd::of(90, part));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["doctor", "--format", "json"])).expect_code(0).json();
     assert!(told["processes"].as_array().unwrap().len() > 60);
     let me = std::process::id();
@@ -153,28 +153,29 @@ fn doctor_looks_once_who_holds_them_up() {
     own.end();
 }
 
-/// Twenty that have mapped as much as the kernel allows are not all read, which is said; what is root's is looked at.
+/// Twenty processes with the maximum number of mappings are not all read, which is reported; root's process is
+/// examined.
 #[test]
 fn doctor_reads_no_crowd_of_memory_maps() {
-    // Every other page may be written to: what is the same would be one mapping.
+    // Every other page is writable: equal neighbors would be merged into one mapping.
     let part = "flags, rights = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, [mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE]
 return [mmap.mmap(-1, 4096, flags, rights[n % 2]) for n in range(60000)]";
     let crowd = require!(Crowd::of(20, part));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["doctor", "--format", "json"]));
     let document = told.expect_code(0).json();
     process(&document, std::process::id());
     let number = told.stderr.split("whether ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    // Those of other tests may be among them.
+    // Processes of other tests may be counted too.
     assert!(number.is_some_and(|number: usize| number >= 10), "{told}");
     own.end();
 }
 
-/// Each is asked, and nobody waits for another.
+/// All processes are queried concurrently.
 #[test]
 fn ps_waits_for_two_hundred_silent_ones_at_once() {
     let crowd = require!(Crowd::of(200, "return listen()"));
-    let own = Silent::among(&crowd);
+    let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["ps", "--format", "json"])).expect_code(0).json();
     let mut crowded = 0;
     for row in told["processes"].as_array().unwrap() {

@@ -1,5 +1,6 @@
-//! Another user who wants the name of a port of root's, at which root's programs dial in for as long as they live: when the
-//! tool ends, when its guard takes over, and when that ends. No runtime is needed: only the name counts.
+//! Another user tries to take the name of root's port, to which root's programs keep connecting until they exit: when
+//! the tool exits, when its guard takes over, and when the guard exits. No runtime is needed, since only the name
+//! matters.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -13,10 +14,10 @@ use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
 use crate::attacker::Squatter;
-use crate::common::{Left, command, folder, port_of_those_with, runtap, shell, trace_of};
-use crate::hostile_ports::{RESUME, dial, request};
+use crate::common::{RemoveOnDrop, command, folder, port_of_those_with, runtap, shell, trace_of};
+use crate::hostile_ports::{RESUME, connect_as_runtime, request};
 
-/// A folder like `/tmp`; nothing where there can't be another user.
+/// Creates a folder like `/tmp`; `None` if no other user is available.
 fn shared_folder() -> Option<TempDir> {
     if !rustix::process::geteuid().is_root() {
         Skip::because("only root can become somebody else").report();
@@ -27,29 +28,30 @@ fn shared_folder() -> Option<TempDir> {
     Some(folder)
 }
 
-/// Device, number, mode and owner of a socket's file.
+/// Returns device, inode, mode and owner of a socket's file.
 pub(crate) fn state(port: &Path) -> (u64, u64, u32, u32) {
     let meta = fs::symlink_metadata(port).unwrap();
     (meta.dev(), meta.ino(), meta.mode(), meta.uid())
 }
 
-/// The file stays as it is for some time.
+/// Checks that the file stays unchanged for some time.
 #[track_caller]
-pub(crate) fn stays(port: &Path, before: (u64, u64, u32, u32)) {
+pub(crate) fn check_unchanged(port: &Path, before: (u64, u64, u32, u32)) {
     for _ in 0..100 {
         assert_eq!(state(port), before);
         sleep(Duration::from_millis(10));
     }
 }
 
-/// The process that stays in the background, by what is said of it.
+/// Parses the id of the background process from the messages.
 pub(crate) fn guard_in(stderr: &str) -> Pid {
     let guard =
         stderr.split_once("; process ").and_then(|(_, rest)| rest.split_once(" stays in the background"));
     Pid::from_raw(guard.unwrap_or_else(|| panic!("{stderr}")).0.parse().unwrap()).unwrap()
 }
 
-/// The same in a mount namespace where `/run` is everybody's, so that the port is in the temporary folder.
+/// Returns the command in a mount namespace in which every user can write to `/run`, so that the port is in the
+/// temporary folder.
 fn without_run(traced: &Command) -> Command {
     let mut wrapped = Command::new("unshare");
     wrapped.args(["--mount", "sh", "-c", "mount -t tmpfs -o mode=1777 none /run && exec \"$@\"", "sh"]);
@@ -58,8 +60,8 @@ fn without_run(traced: &Command) -> Command {
     wrapped
 }
 
-/// A command that has ended, and something of it that runs on until there is a file `end`, or no folder.
-fn outlived(place: &Path) -> Command {
+/// Returns a command that exits while a child of it keeps running until the file `end` exists or the folder is gone.
+fn command_with_orphan(place: &Path) -> Command {
     let script = "(until [ -e \"$1/end\" -o ! -e \"$1\" ]; do sleep 0.02; done) & until [ -e \"$1/go\" ]; do sleep 0.02; done";
     let mut launched = shell(script, [place.as_os_str()]);
     launched.env("TMPDIR", place);
@@ -67,10 +69,10 @@ fn outlived(place: &Path) -> Command {
 }
 
 #[test]
-fn a_guard_takes_over_what_was_never_free() {
+fn a_guard_takes_over_the_port_without_a_gap() {
     for in_temporary_folder in [false, true] {
         let Some(place) = shared_folder() else { return };
-        let traced = outlived(place.path());
+        let traced = command_with_orphan(place.path());
         let tracing = Running::start(if in_temporary_folder { without_run(&traced) } else { traced });
         let port = port_of_those_with(place.path());
         assert_eq!(port.starts_with(place.path()), in_temporary_folder);
@@ -79,37 +81,38 @@ fn a_guard_takes_over_what_was_never_free() {
         let squatter = Squatter::at(&port);
         fs::write(place.path().join("go"), "").unwrap();
         tracing.wait().says("stays in the background");
-        stays(&port, before);
-        // It is served: whoever dials is told to go on.
-        let asked = request(&mut dial(&port, 7));
+        check_unchanged(&port, before);
+        // The port is served: a process that connects is told to resume.
+        let asked = request(&mut connect_as_runtime(&port, 7));
         assert_eq!(asked.map(|(set, number, _)| (set, number)), Some(RESUME));
         fs::write(place.path().join("end"), "").unwrap();
         eventually("the end of the guard", || (!port.parent().unwrap().exists()).then_some(()));
         sleep(Duration::from_millis(200));
-        squatter.was_kept_out();
+        squatter.never_succeeded();
     }
 }
 
-/// A guard that is killed leaves a socket that nobody else can replace.
+/// A killed guard leaves a socket that other users cannot replace.
 #[test]
-fn a_killed_guard_leaves_the_name_to_nobody() {
+fn a_killed_guard_leaves_a_name_that_others_cannot_take() {
     let Some(place) = shared_folder() else { return };
-    let tracing = Running::start(without_run(&outlived(place.path())));
+    let tracing = Running::start(without_run(&command_with_orphan(place.path())));
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     fs::write(place.path().join("go"), "").unwrap();
     let finished = tracing.wait();
     kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
-    stays(&port, before);
-    squatter.was_kept_out();
+    check_unchanged(&port, before);
+    squatter.never_succeeded();
     fs::write(place.path().join("end"), "").unwrap();
 }
 
-/// A port that root names in a shared folder: it is told of, its name stays root's, and the next tool has it without a gap.
+/// Root names a port in a shared folder: a warning is printed, root keeps the name, and the next tool takes it over
+/// without a gap.
 #[test]
-fn a_named_port_in_a_shared_folder_stays_roots() {
+fn a_named_port_in_a_shared_folder_remains_roots() {
     let Some(place) = shared_folder() else { return };
     let port = place.path().join("my.port");
     let listen = format!("{},listen", port.display());
@@ -133,15 +136,15 @@ fn a_named_port_in_a_shared_folder_stays_roots() {
         waiting.signal(Signal::INT);
         let told = waiting.wait();
         told.expect_code(code).says(port.to_str().unwrap()).says("such as /run/NAME");
-        stays(&port, taken);
+        check_unchanged(&port, taken);
         last = Some(taken);
     }
-    squatter.unwrap().was_kept_out();
+    squatter.unwrap().never_succeeded();
 }
 
-/// Where only root writes nothing is said, and nothing stays.
+/// In a folder to which only root can write, no warning is printed and no file is left.
 #[test]
-fn a_named_port_in_a_folder_of_ones_own_goes() {
+fn a_named_port_in_a_private_folder_is_removed() {
     let folder = folder();
     let port = folder.path().join("my.port");
     let told =
@@ -151,9 +154,9 @@ fn a_named_port_in_a_folder_of_ones_own_goes() {
     assert!(!port.exists());
 }
 
-/// A folder of another user's, and a link of his on the way to one of root's.
+/// A folder of another user, and a link of that user in the path to root's folder.
 #[test]
-fn a_named_port_is_not_reached_by_links_of_others() {
+fn a_named_port_is_not_reached_by_links_of_other_users() {
     let Some(place) = shared_folder() else { return };
     let private = place.path().join("private");
     fs::create_dir(&private).unwrap();

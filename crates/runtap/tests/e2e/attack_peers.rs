@@ -1,6 +1,6 @@
-//! Sockets that pass for somebody else's: of other users in a folder that everybody may write to, and of a container that
-//! leads out of itself. What root sends reaches the process that is meant, or nobody. All of it as root in folders of the
-//! test's own: settings of the kernel that make such folders safer (`fs.protected_*`) do not count there.
+//! Sockets that impersonate another process: of other users in a world-writable folder, and of a container with links
+//! to the outside. Root's requests reach only the intended process. All tests run as root in their own folders, to
+//! which kernel settings that protect such folders (`fs.protected_*`) do not apply.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,19 +16,19 @@ use crate::attacker::{Attacker, NOBODY};
 use crate::common::{command, folder, ps, socket_in};
 use crate::real_doctor_rights::NOBODY as SETPRIV;
 
-/// A folder like `/tmp`, on tmpfs or on the disk, with a diagnosable program of root's in it.
-struct Scene {
+/// A folder like `/tmp`, on tmpfs or on disk, with a diagnosable program of root.
+struct SharedFolder {
     folder: TempDir,
     victim: Running,
 }
 
-/// Whether other users reach it.
+/// Returns whether other users can access the path.
 fn is_public(path: &Path) -> bool {
     path.ancestors().all(|it| fs::metadata(it).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
 }
 
-/// Where attacks are tried: the file systems differ in what links and renames they allow. Others may be kept out of the
-/// checkout.
+/// Folders for the attacks on different file systems, which differ in the links and renames that they allow. Other
+/// users may have no access to the checkout.
 fn file_systems() -> Vec<TempDir> {
     let new = |place: &Path| tempfile::Builder::new().prefix("runtap-attack-").tempdir_in(place);
     let checkout = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -46,7 +46,7 @@ fn root() -> Result<(), Skip> {
     root.then_some(()).ok_or_else(|| Skip::because("only root can become somebody else"))
 }
 
-impl Scene {
+impl SharedFolder {
     fn each(test: impl Fn(&Self)) {
         for folder in file_systems() {
             let victim = serve(folder.path());
@@ -58,12 +58,12 @@ impl Scene {
         self.victim.id()
     }
 
-    /// A name in the folder.
+    /// Returns the path of a name in the folder.
     fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// `runtap` by root, with this folder for temporary files.
+    /// Runs `runtap` as root with this folder as temporary directory.
     fn runtap(&self, arguments: &[&str]) -> Finished {
         run(self.command(arguments))
     }
@@ -75,7 +75,7 @@ impl Scene {
     }
 }
 
-/// The built-in diagnosable program, once it can be reached.
+/// Starts the built-in diagnosable program and waits until it answers.
 fn serve(temp: &Path) -> Running {
     let mut command = command(["demo", "serve", "--seconds", "60"]);
     let running = Running::start({
@@ -95,7 +95,7 @@ fn start_time(pid: u32) -> u64 {
     runtap_discover::start_time(pid).expect("the process runs")
 }
 
-/// A process that is no runtime, with a name of its own.
+/// Starts a process with a unique name that is not a runtime.
 fn sleeper() -> Running {
     let mut command = Command::new("sleep");
     command.arg("60");
@@ -103,9 +103,9 @@ fn sleeper() -> Running {
 }
 
 #[test]
-fn a_routers_socket_of_a_stranger_is_not_asked() {
+fn a_router_socket_of_another_user_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let pid = scene.pid().to_string();
         let router = scene.at(format!("dotnet-diagnostic-dsrouter-{pid}-1-socket"));
         let attacker = Attacker::at(&router);
@@ -120,20 +120,20 @@ fn a_routers_socket_of_a_stranger_is_not_asked() {
         assert_eq!(row["reachable"], true);
         assert_eq!(row["socket"], own.to_str().unwrap());
         scene.runtap(&["doctor", &pid]).expect_code(0);
-        attacker.was_not_dialled();
+        attacker.has_no_connection();
 
-        // Who names its path learns whose it is.
+        // A user who gives the path is told the owner of the socket.
         let named = scene.runtap(&["info", "--diagnostic-port", router.to_str().unwrap()]);
         named.expect_code(3).says("of user nobody").says("nothing was sent");
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
-/// Also where the process has no socket, and the name is right to the last digit.
+/// Also if the process has no socket, and the name matches completely.
 #[test]
-fn a_stranger_with_the_name_of_a_process_is_not_asked() {
+fn a_stranger_with_the_name_of_a_process_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let sleeper = sleeper();
         let pid = sleeper.id();
         let attacker = Attacker::at(&scene.at(SocketName::runtime(pid, start_time(pid)).to_string()));
@@ -156,15 +156,16 @@ fn a_stranger_with_the_name_of_a_process_is_not_asked() {
         let doctor = scene.runtap(&["doctor", &pid]);
         assert!(doctor.expect_code(3).text().contains("not-dotnet"), "{doctor}");
         assert!(ps(scene.command(&["ps"])).iter().all(|row| row["pid"] != sleeper.id()));
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
 #[test]
-fn a_socket_elsewhere_is_found_behind_a_stranger_of_its_name() {
+fn a_socket_elsewhere_is_found_despite_a_strangers_socket_of_its_name() {
     require!(root());
-    Scene::each(|scene| {
-        // The victim has another temporary folder than we; the stranger has the same name in ours.
+    SharedFolder::each(|scene| {
+        // The victim's temporary folder differs from that of the test; the stranger has a socket of the same name in
+        // the latter.
         let own = folder();
         let victim = serve(own.path());
         let name = socket_in(own.path(), victim.id());
@@ -172,18 +173,18 @@ fn a_socket_elsewhere_is_found_behind_a_stranger_of_its_name() {
         let pid = victim.id().to_string();
         scene.runtap(&["set-env", "-p", &pid, "DB_PASSWORD=secret"]).expect_code(0);
         scene.runtap(&["info", "-p", &pid]).expect_code(0);
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
 #[test]
-fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
+fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let socket = socket_in(scene.folder.path(), scene.pid());
         let named = |path: &Path| scene.runtap(&["info", "--diagnostic-port", path.to_str().unwrap()]);
         named(&socket).expect_code(0);
-        // Whatever it is called: a router is asked by those who name it.
+        // A router is queried only if its path is given, whatever its name is.
         let router = scene.at("dotnet-diagnostic-dsrouter-77-1-socket");
         fs::hard_link(&socket, &router).unwrap();
         named(&router).expect_code(0);
@@ -191,7 +192,7 @@ fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
         symlink(&socket, &link).unwrap();
         named(&link).expect_code(0);
 
-        // A program of nobody's: by its own name, but by no other.
+        // A program of nobody is queried by its own socket's name, but by no other.
         let theirs = scene.at("theirs");
         fs::create_dir(&theirs).unwrap();
         rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(NOBODY)), None).unwrap();
@@ -210,13 +211,13 @@ fn a_named_socket_is_asked_if_its_user_is_ours_or_its_name_is_true() {
     });
 }
 
-/// Whoever starts a program with the rights of another user, as `sudo` does, may have begun to listen before, and have left
-/// the socket to somebody: the process is root's by now, its socket is not.
+/// A user who starts a program with another user's rights, as `sudo` does, may have started to listen before and passed
+/// the socket on: the process belongs to root now, its socket does not.
 #[test]
-fn a_socket_from_before_a_process_had_its_rights_is_not_asked() {
+fn a_socket_older_than_a_processs_rights_is_not_queried() {
     require!(root());
-    Scene::each(|scene| {
-        // This process is root's, and a thread of it listens as nobody.
+    SharedFolder::each(|scene| {
+        // This process is root's, and one of its threads listens as nobody.
         let me = std::process::id();
         let path = scene.at(SocketName::runtime(me, start_time(me)).to_string());
         let attacker = Attacker::at(&path);
@@ -227,16 +228,17 @@ fn a_socket_from_before_a_process_had_its_rights_is_not_asked() {
             .runtap(&["set-env", "--diagnostic-port", path, "DB_PASSWORD=secret"])
             .expect_code(3)
             .says(&told);
-        attacker.heard_nothing();
+        attacker.received_nothing();
     });
 }
 
-/// Names before its own, by everything that a folder tells: newer files of root's. Made by who may link to them, where
-/// `fs.protected_hardlinks` is off, or by root of a container that shares the folder and the network.
+/// Names that sort before the real one by every attribute in a folder: newer files of root. A user can create them by
+/// hard links where `fs.protected_hardlinks` is off, and so can root of a container that shares the folder and the
+/// network.
 #[test]
 fn no_number_of_decoys_hides_a_process() {
     require!(root());
-    Scene::each(|scene| {
+    SharedFolder::each(|scene| {
         let own = socket_in(scene.folder.path(), scene.pid());
         let place = |number: usize| {
             let folder = scene.at(number.to_string());
@@ -247,7 +249,7 @@ fn no_number_of_decoys_hides_a_process() {
         let links: Vec<_> = (0..20)
             .map(|number| {
                 let path = place(number);
-                // The kernel goes on to tell the path, whatever lies there.
+                // The kernel still reports the path, even if the file is another one.
                 let attacker = Attacker::at(&path);
                 let other = path.with_extension("root");
                 drop(UnixListener::bind(&other).unwrap());
@@ -266,13 +268,13 @@ fn no_number_of_decoys_hides_a_process() {
         reached();
         let of_root: Vec<_> = (20..40).map(|number| Attacker::of_user(&place(number), None)).collect();
         reached();
-        links.iter().chain(&of_root).for_each(Attacker::was_not_dialled);
+        links.iter().chain(&of_root).for_each(Attacker::has_no_connection);
     });
 }
 
-/// Names in `/tmp` cost nothing: they must not cost us much.
+/// Names in `/tmp` are cheap to create, so they must be cheap to handle.
 #[test]
-fn thousands_of_names_hold_nobody_up() {
+fn thousands_of_names_cause_no_delay() {
     require!(root());
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -282,7 +284,7 @@ fn thousands_of_names_hold_nobody_up() {
         fs::write(folder.path().join(SocketName::runtime(pid, start + 1 + key).to_string()), "").unwrap();
     }
     let attacker = Attacker::at(&folder.path().join(SocketName::runtime(pid, start).to_string()));
-    // Each of these took half a minute when every name was compared with every other, and more than a test may take with
+    // Each of these took half a minute when all names were compared in pairs, and exceeded the time-out of a test with
     // three times as many.
     for arguments in [&["ps"][..], &["info", "-p", &pid.to_string()], &["doctor", &pid.to_string()]] {
         let mut command = command(arguments);
@@ -290,10 +292,10 @@ fn thousands_of_names_hold_nobody_up() {
         let finished = run(command);
         assert!([Some(0), Some(3)].contains(&finished.code()), "{finished}");
     }
-    attacker.heard_nothing();
+    attacker.received_nothing();
 }
 
-/// A process in mount and pid namespaces and with a root of its own, as in a container; `inside` is that root.
+/// A process in mount and pid namespaces with its own root, as in a container; `inside` is that root.
 struct Container {
     _wrapper: Program,
     pid: u32,
@@ -301,7 +303,7 @@ struct Container {
     _folder: TempDir,
 }
 
-/// `temp` is its TMPDIR.
+/// Starts a container with `temp` as its TMPDIR.
 fn container(temp: &str) -> Result<Container, Skip> {
     root()?;
     let folder = folder();
@@ -322,7 +324,7 @@ fn container(temp: &str) -> Result<Container, Skip> {
     Ok(Container { _wrapper: wrapper, pid, inside, _folder: folder })
 }
 
-/// Everything that looks at a process or asks it something.
+/// Runs every verb that examines or queries a process.
 fn everything(scene: &TempDir, pid: u32) {
     let pid = pid.to_string();
     let output = scene.path().join("x");
@@ -349,7 +351,7 @@ fn links_of_a_container_lead_to_no_socket_of_the_host() {
     let (scene, host) = (folder(), folder());
     let listener = host.path().join("host.sock");
     let listening = Attacker::of_user(&listener, None);
-    // The container has a socket's name where it belongs, and it is a link: absolute, climbing out, and through /proc.
+    // The container has a link with the correct name of the socket: absolute, through `..`, and through /proc.
     let socket =
         container.inside.join("tmp").join(SocketName::runtime(1, start_time(container.pid)).to_string());
     let listener = listener.display();
@@ -358,17 +360,17 @@ fn links_of_a_container_lead_to_no_socket_of_the_host() {
     {
         symlink(target, &socket).unwrap();
         everything(&scene, container.pid);
-        // The path as people would name it.
+        // The path as users would give it.
         let named = format!("/proc/{}/root/tmp/{}", container.pid, socket.file_name().unwrap().display());
         run(command(["info", "--diagnostic-port", &named])).expect_code(3);
-        listening.was_not_dialled();
+        listening.has_no_connection();
         fs::remove_file(&socket).unwrap();
     }
 }
 
 #[test]
 fn folders_of_a_container_lead_to_no_socket_of_the_host() {
-    // On the host somebody listens under the name that the container's process has.
+    // On the host, a process listens under the socket name of the container's process.
     let (scene, host) = (folder(), folder());
     for tmpdir in ["/evil", "/evil/../evil/", "evil"] {
         let container = require!(container(tmpdir));
@@ -381,13 +383,13 @@ fn folders_of_a_container_lead_to_no_socket_of_the_host() {
             let link = container.inside.join("evil");
             symlink(target, &link).unwrap();
             everything(&scene, container.pid);
-            listening.was_not_dialled();
+            listening.has_no_connection();
             fs::remove_file(link).unwrap();
         }
     }
 }
 
-/// What a container may honestly do: a folder of its own behind a link of its own.
+/// Legitimate use of a container: its own folder behind its own link.
 #[test]
 fn links_that_stay_in_a_container_are_followed() {
     let container = require!(container("/link"));
@@ -396,7 +398,7 @@ fn links_that_stay_in_a_container_are_followed() {
     let name = SocketName::runtime(1, start_time(container.pid)).to_string();
     let listening = Attacker::of_user(&container.inside.join("deep").join(name), None);
     let told = run(command(["info", "-p", &container.pid.to_string()]));
-    // It was found and dialled, and is not the process.
+    // The socket was found and connected to, but does not belong to the process.
     told.expect_code(3).says(&format!("PID {} of user root, not {}", std::process::id(), container.pid));
-    listening.heard_nothing();
+    listening.received_nothing();
 }

@@ -1,6 +1,6 @@
-//! Somebody who wants root's requests, or its programs: a listener of another user, in this very process, that keeps what it
-//! is sent. The kernel notes the user of the thread that begins to listen, so no other program is needed. Only root can lay
-//! that out.
+//! An attacker who wants root's requests, or root's programs: a listener of another user in this process that records
+//! what it receives. The kernel records the user of the thread that starts to listen, so no other program is needed.
+//! Requires root.
 
 use std::fs;
 use std::io::Read;
@@ -15,15 +15,15 @@ use std::time::Duration;
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
-/// The number of `nobody`.
+/// The user id of `nobody`.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// A listener that answers nothing. It goes on until the test ends.
+/// A listener that does not answer, until the test ends.
 pub(crate) struct Attacker {
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<Received>>,
 }
 
-/// Makes this thread one of another user's, for good.
+/// Permanently changes the user of this thread.
 pub(crate) fn become_user(uid: u32) {
     let (group, user) = (Gid::from_raw(uid), Uid::from_raw(uid));
     set_thread_res_gid(group, group, group).unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn become_user(uid: u32) {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     connections: usize,
     bytes: Vec<u8>,
 }
@@ -42,9 +42,9 @@ impl Attacker {
         Self::of_user(path, Some(NOBODY))
     }
 
-    /// Listens at `path` as this user, or as ourselves.
+    /// Listens at `path` as this user; `None` is the current user.
     pub(crate) fn of_user(path: &Path, uid: Option<u32>) -> Self {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(Received::default()));
         let (path, kept) = (path.to_owned(), Arc::clone(&heard));
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
@@ -56,7 +56,7 @@ impl Attacker {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 kept.lock().unwrap().connections += 1;
-                // A client that waits for an answer is let go.
+                // Closes the connection of a client that waits for an answer.
                 stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
                 let mut bytes = [0; 4096];
                 while let Ok(n @ 1..) = stream.read(&mut bytes) {
@@ -68,22 +68,22 @@ impl Attacker {
         Self { heard }
     }
 
-    /// Nobody has told it anything.
+    /// Checks that no bytes were received.
     #[track_caller]
-    pub(crate) fn heard_nothing(&self) {
+    pub(crate) fn received_nothing(&self) {
         let heard = self.heard.lock().unwrap();
         assert!(heard.bytes.is_empty(), "it was told: {}", String::from_utf8_lossy(&heard.bytes));
     }
 
-    /// Nobody has even connected.
+    /// Checks that no connection was made.
     #[track_caller]
-    pub(crate) fn was_not_dialled(&self) {
-        self.heard_nothing();
+    pub(crate) fn has_no_connection(&self) {
+        self.received_nothing();
         assert_eq!(self.heard.lock().unwrap().connections, 0);
     }
 }
 
-/// Nobody, who wants the name of a port: again and again he tries to listen there, and to get out of the way what is there.
+/// A thread of nobody that repeatedly tries to listen at the name of a port, and to remove or rename the existing file.
 pub(crate) struct Squatter {
     over: Arc<AtomicBool>,
     tries: JoinHandle<Option<&'static str>>,
@@ -113,9 +113,9 @@ impl Squatter {
         Self { over, tries }
     }
 
-    /// He was never able to.
+    /// Checks that no attempt has succeeded.
     #[track_caller]
-    pub(crate) fn was_kept_out(self) {
+    pub(crate) fn never_succeeded(self) {
         self.over.store(true, Ordering::Relaxed);
         assert_eq!(self.tries.join().unwrap(), None, "what another user has done to the port");
     }

@@ -1,5 +1,5 @@
-//! Between Unix sockets and TCP: makes of a runtime of this machine, which has sockets only, one that uses TCP as those of
-//! phones do. Copies bytes and the end of each direction, and knows nothing of them.
+//! Bridges between Unix sockets and TCP: makes a local runtime, which supports only sockets, appear as a runtime that
+//! uses TCP as on phones. Copies bytes and the end of each direction without interpreting them.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,13 +7,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// A TCP port that leads to a socket: a runtime that listens by TCP. Lives as long as the tests.
+/// Returns a TCP port that leads to a socket, for a runtime that listens on TCP. Remains until the tests end.
 pub(crate) fn tcp_to_socket(socket: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for near in listener.incoming() {
-            // A runtime that has ended is not there for anybody.
+            // A runtime that has exited is unreachable.
             if let (Ok(near), Ok(far)) = (near, UnixStream::connect(&socket)) {
                 thread::spawn(move || join(far, near));
             }
@@ -22,7 +22,7 @@ pub(crate) fn tcp_to_socket(socket: PathBuf) -> SocketAddr {
     address
 }
 
-/// A port at which a runtime dials in by its socket, and leads on by TCP: a runtime that dials by TCP.
+/// Forwards connections from a runtime at a Unix socket port to a TCP address, for a runtime that connects by TCP.
 pub(crate) fn port_to_tcp(port: &Path, address: SocketAddr) {
     let listener = UnixListener::bind(port).unwrap();
     thread::spawn(move || {
@@ -34,7 +34,7 @@ pub(crate) fn port_to_tcp(port: &Path, address: SocketAddr) {
     });
 }
 
-/// Copies both directions to their ends.
+/// Copies both directions until their ends.
 fn join(local: UnixStream, tcp: TcpStream) {
     let (mut from_local, mut to_local) = (local.try_clone().unwrap(), local);
     let (mut from_tcp, mut to_tcp) = (tcp.try_clone().unwrap(), tcp);
@@ -47,7 +47,7 @@ fn join(local: UnixStream, tcp: TcpStream) {
     let _ = up.join();
 }
 
-/// A TCP port that is free now.
+/// Returns a TCP port that is currently free.
 pub(crate) fn free_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

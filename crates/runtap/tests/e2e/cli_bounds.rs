@@ -1,5 +1,5 @@
-//! Files and streams that are made to grow: what is written and what is remembered of them stays bounded, and what a limit
-//! cuts is told. docs/reliability.md has the limits, and what the same streams cost at full size.
+//! Growing files and streams: the output and the retained memory stay bounded, and truncation by a limit is reported.
+//! docs/reliability.md lists the limits, and the cost of these streams at full size.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli_jvm_memory::peak;
 use crate::common::{command, folder, runtap};
 
-/// A recording of a thread with two deep stacks.
+/// Writes a recording of a thread with two deep stacks.
 fn two_deep_stacks(depth: u32, samples: u32, path: &Path) {
     deep_stacks(depth, samples, &mut BufWriter::new(File::create(path).unwrap())).unwrap();
 }
@@ -52,7 +52,7 @@ fn deep_stacks_that_come_and_go_make_no_huge_files() {
         assert!(bytes > 1000 && bytes < most, "{options:?}: {bytes} bytes");
     }
 
-    // All of it, for who asks for that.
+    // The complete stacks are available on request.
     let (output, _) = convert(&["--to", "folded", "--max-depth", "0"], 0);
     assert_eq!(output["deep_stacks"], 0);
     let folded = fs::read_to_string(out).unwrap();
@@ -67,7 +67,7 @@ fn deep_stacks_that_come_and_go_make_no_huge_files() {
 }
 
 #[test]
-fn a_file_that_would_be_too_large_ends_early_and_says_so() {
+fn a_file_that_would_be_too_large_is_truncated_and_reported() {
     let folder = folder();
     let file = folder.path().join("deep.nettrace");
     two_deep_stacks(1000, 400, &file);
@@ -111,50 +111,54 @@ fn stacks_of_events_are_shortened() {
     }
 }
 
-/// What `runtap` does with these arguments when it gets no more than so much address space: a little of it is the
-/// program, and the stacks of its threads.
-pub(crate) fn within(megabytes: u64, arguments: &[&str]) -> Finished {
+/// Runs `runtap` with limited address space, which includes the program and the stacks of its threads.
+pub(crate) fn run_with_memory(megabytes: u64, arguments: &[&str]) -> Finished {
     let mut command = Command::new("sh");
     let script = format!("ulimit -v {}; exec \"$0\" \"$@\" > /dev/null", megabytes << 10);
     command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_runtap")).args(arguments);
     run(command)
 }
 
-/// The size of the streams, and the megabytes that reading one may take: a debug build's own, and what its tables hold.
-const STREAM: u64 = 3 << 20;
-const MOST: u64 = 512;
+/// The size of the streams, and the megabytes for reading one: a debug build's own memory, and the contents of its
+/// tables.
+const STREAM_SIZE: u64 = 3 << 20;
+const MAX_MEGABYTES: u64 = 512;
 
 fn check_file(growth: Growth) {
     let folder = folder();
     let path = folder.path().join("hostile.nettrace");
-    growth.write(STREAM, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
+    growth.write(STREAM_SIZE, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
     let (file, out) = (path.to_str().unwrap(), folder.path().join("out"));
     let out = out.to_str().unwrap();
     // No end marker: partial.
-    within(MOST, &["events", file]).expect_code(5);
-    within(MOST, &["events", file, "--count"]).expect_code(5);
-    within(MOST, &["report", file, "threadpool"]).expect_code(5);
-    within(MOST, &["inspect", file]).expect_code(5);
-    within(MOST, &["inspect", file, "--format", "json"]).expect_code(5);
-    within(MOST, &["repair", file, "-o", out]).expect_code(0);
-    let converted = within(MOST, &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"]);
+    run_with_memory(MAX_MEGABYTES, &["events", file]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["events", file, "--count"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["report", file, "threadpool"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["inspect", file]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["inspect", file, "--format", "json"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["repair", file, "-o", out]).expect_code(0);
+    let converted = run_with_memory(
+        MAX_MEGABYTES,
+        &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"],
+    );
     assert!(matches!(converted.code(), Some(1 | 5)), "{growth:?}: {converted:?}");
 }
 
 fn check_live(growth: Growth) {
     let folder = folder();
     let socket = folder.path().join("runtime");
-    serve(growth, STREAM, &socket);
+    serve(growth, STREAM_SIZE, &socket);
     let port = format!("{},connect", socket.display());
-    within(MOST, &["tail", "--diagnostic-port", &port, "--providers", "Hostile"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["tail", "--diagnostic-port", &port, "--providers", "Hostile"])
+        .expect_code(5);
     let out = folder.path().join("out.nettrace");
     let out = out.to_str().unwrap();
-    let traced = within(MOST, &["trace", "--diagnostic-port", &port, "-o", out]);
+    let traced = run_with_memory(MAX_MEGABYTES, &["trace", "--diagnostic-port", &port, "-o", out]);
     traced.expect_code(5);
-    assert!(fs::metadata(out).unwrap().len() >= STREAM, "{growth:?}: what was received is there");
+    assert!(fs::metadata(out).unwrap().len() >= STREAM_SIZE, "{growth:?}: what was received is there");
 }
 
-/// A thread takes more memory than the fifteen bytes that tell of it, in a profile several times as much.
+/// A thread takes more memory than the fifteen bytes that describe it, and several times as much in a profile.
 #[test]
 fn threads_beyond_the_limit_are_left_out_of_profiles() {
     let folder = folder();
@@ -165,20 +169,23 @@ fn threads_beyond_the_limit_are_left_out_of_profiles() {
     let file = path.to_str().unwrap();
     let said = "because of too many threads (more than 262,144)";
     let to = ["--to", "folded", "--view", "thread-time"];
-    let converted = within(less, &[&["convert", file, "-o", out], &to[..]].concat());
+    let converted = run_with_memory(less, &[&["convert", file, "-o", out], &to[..]].concat());
     converted.expect_code(5).says(said).says("the end marker is missing");
-    // The lines of the threads that stay, each with its one sample.
+    // The lines of the retained threads, each with its only sample.
     assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
-    within(less, &["report", file, "cpu", "--view", "thread-time"]).expect_code(5).says(said);
+    run_with_memory(less, &["report", file, "cpu", "--view", "thread-time"]).expect_code(5).says(said);
 
     serve(Growth::Threads, threads, &socket);
     let port = format!("{},connect", socket.display());
-    let traced = within(MOST, &[&["trace", "--diagnostic-port", &port, "-o", out], &to[..]].concat());
+    let traced = run_with_memory(
+        MAX_MEGABYTES,
+        &[&["trace", "--diagnostic-port", &port, "-o", out], &to[..]].concat(),
+    );
     traced.expect_code(5).says(said);
     assert_eq!(fs::read_to_string(out).unwrap().lines().count(), 262_144);
 }
 
-/// A test for each stream, so that they run side by side.
+/// Defines a test for each stream, so that they run in parallel.
 macro_rules! each {
     ($($name:ident: $growth:ident,)*) => {
         mod files {
@@ -214,10 +221,10 @@ each! {
     points: Points,
 }
 
-/// The most memory that rows of a file may take, whatever their number. The executable is not in it.
-const MOST_FOR_ROWS: u64 = 64 << 20;
+/// The maximum memory for rows of a file, whatever their number, without the executable.
+const MAX_ROW_MEMORY: u64 = 64 << 20;
 
-/// Runs a verb over a file with its output thrown away: its exit code, and the most memory that it has had.
+/// Runs a verb over a file and discards the output; returns the exit code and the peak memory.
 fn memory_of(words: &[&str], file: &Path) -> (Option<i32>, u64) {
     let mut verb = command(words.iter().map(OsStr::new).chain([file.as_os_str()]));
     verb.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -252,10 +259,10 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
 
     for verb in [&["mtp", "inspect", "--format", "json"][..], &["inspect", "--format", "json"]] {
         let (code, most) = memory_of(verb, &rows);
-        assert!(code == Some(0) && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
-        // More connections than are held.
+        assert!(code == Some(0) && most > 0 && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
+        // More connections than are retained.
         let (code, most) = memory_of(verb, &opens);
-        assert!(code == Some(5) && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code == Some(5) && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
     }
     let document = runtap([
         OsStr::new("mtp"),
@@ -277,15 +284,17 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
     limited.expect_code(5).says("decompressed data exceeds 1048576 bytes");
     let limited = runtap([OsStr::new("replay"), "--max-size".as_ref(), "1".as_ref(), bomb.as_os_str()]);
     limited.expect_code(2).says("decompressed data exceeds 1048576 bytes");
-    // A transcript that is held is bounded too.
-    within(MOST, &["replay", opens.to_str().unwrap()]).expect_code(2).says("more than 262144 connections");
+    // Retained transcripts are bounded too.
+    run_with_memory(MAX_MEGABYTES, &["replay", opens.to_str().unwrap()])
+        .expect_code(2)
+        .says("more than 262144 connections");
 }
 
-/// The most memory that a recording of test applications may take in a debug build: what is known of the connections.
+/// The maximum memory for a recording of test applications in a debug build: the state of the connections.
 #[cfg(target_os = "linux")]
 #[test]
 fn recordings_of_test_applications_take_bounded_memory() {
-    const MOST_HELD: u64 = 512 << 20;
+    const MAX_HELD_MEMORY: u64 = 512 << 20;
     let folder = folder();
     let line = |kind: &str, conn: u32| format!("{{\"kind\":\"{kind}\",\"t\":0,\"conn\":\"c{conn}\"}}\n");
     let header = "{\"kind\":\"header\",\"t\":0,\"protocol\":\"diagnostic-ipc\"}\n";
@@ -303,18 +312,18 @@ fn recordings_of_test_applications_take_bounded_memory() {
         &["mtp", "replay", "--pipe", "/nonexistent/server"],
     ] {
         let (code, most) = memory_of(verb, &rows);
-        assert!(code.is_some() && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code.is_some() && most > 0 && most < MAX_ROW_MEMORY, "{verb:?}: {code:?}, {most} bytes");
         let (code, most) = memory_of(verb, &opens);
-        assert!(code.is_some() && most > 0 && most < MOST_HELD, "{verb:?}: {code:?}, {most} bytes");
+        assert!(code.is_some() && most > 0 && most < MAX_HELD_MEMORY, "{verb:?}: {code:?}, {most} bytes");
     }
 }
 
-/// A name or an output that a test command prints once, and many tests that have it: neither the application that reads it nor
-/// the run that it reports to has a copy for each.
+/// A name or output that a test command prints once for many tests is not copied for each test, neither by the
+/// application that reads it nor by the run that receives the results.
 #[test]
 fn results_of_a_test_command_take_bounded_memory() {
     const TESTS: usize = 1500;
-    // Several processes with many threads, and less than a copy for each test.
+    // Several processes with many threads, but less than a copy for each test.
     const MEGABYTES: u64 = 800;
     let folder = folder();
     let long = "a".repeat(1 << 20);
@@ -344,7 +353,7 @@ fn results_of_a_test_command_take_bounded_memory() {
             _ => &["--", "cat", &printed],
         };
         runtap([&host[..], command].concat()).expect_code(0);
-        within(MEGABYTES, &["test", "--no-history", &module]).expect_code(code);
+        run_with_memory(MEGABYTES, &["test", "--no-history", &module]).expect_code(code);
     }
 }
 
@@ -363,7 +372,7 @@ fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
     };
     assert_eq!(text(&packed), text(&plain));
 
-    // Two recordings in one file: what is not read is told by every verb.
+    // Two recordings in one file: every verb reports the unread part.
     fs::write(&plain, [&bytes[..], &bytes].concat()).unwrap();
     for words in [&["events"][..], &["events", "--count"], &["report"]] {
         let mut words: Vec<_> = words.iter().map(OsStr::new).chain([plain.as_os_str()]).collect();
@@ -385,10 +394,10 @@ fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
     }
 }
 
-/// Whoever owns the folder may put a pipe where a transcript was, to which nobody writes.
+/// The owner of the folder may have replaced a transcript by a pipe that has no writer.
 #[cfg(unix)]
 #[test]
-fn a_pipe_in_place_of_a_transcript_can_be_left() {
+fn a_pipe_in_place_of_a_transcript_does_not_block() {
     let folder = folder();
     let pipe = folder.path().join("x.jsonl");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

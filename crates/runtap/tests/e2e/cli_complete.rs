@@ -1,4 +1,4 @@
-//! Shell completion where a process has a hostile name: what the shells are given, and what bash and fish make of it.
+//! Shell completion with a process that has a hostile name: the candidates, and how bash and fish handle them.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -11,11 +11,11 @@ use runtap_testkit::{Finished, Program, require, run};
 use crate::common::{command, folder};
 use crate::real_doctor_rights::{NOBODY, Place};
 
-/// As the name of a program: acts on every shell, ends fields and lines, and clears the screen.
+/// A program name that triggers expansions in every shell, ends fields and lines, and clears the screen.
 const HOSTILE: &str = "x$(touch pwned)`touch pwned`;touch pwned\nnext:line\tfield\u{b}word\u{1b}[2J\u{202e}*";
 const HARMLESS: &str = "well-known.App";
 
-/// The built-in program under another name.
+/// Starts the built-in program under another name.
 fn demo(folder: &Path, name: &str) -> Program {
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
     demo.arg0(name).env("TMPDIR", folder).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -24,7 +24,7 @@ fn demo(folder: &Path, name: &str) -> Program {
     program
 }
 
-/// Whether this shell is here.
+/// Returns whether this shell is installed.
 fn has(shell: &str) -> bool {
     Command::new(shell)
         .args(["-c", "true"])
@@ -33,7 +33,7 @@ fn has(shell: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// A script of a shell that finds the program under test.
+/// Runs a shell script that can find the program under test.
 fn script(shell: &str, arguments: &[&str], folder: &Path) -> Finished {
     let program = Path::new(env!("CARGO_BIN_EXE_runtap"));
     let folders = std::env::var_os("PATH").unwrap();
@@ -74,9 +74,9 @@ fn hostile_names_do_not_break_out_of_what_shells_are_given() {
     }
 }
 
-/// A name stands for a process of our own user, and a number for the process that has it.
+/// A name selects a process of the current user, and a number the process with that id.
 #[test]
-fn names_are_offered_that_would_be_taken() {
+fn completion_offers_the_names_that_verbs_accept() {
     let place = require!(Place::new());
     let folder = folder();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
@@ -104,7 +104,7 @@ fn names_are_offered_that_would_be_taken() {
     assert!(has(&asked(&["-p", ""]), &theirs.id().to_string()), "a process id is offered all the same");
 }
 
-/// What bash would put into the command line is run as one, as with the Enter of somebody who does not look.
+/// The completed command line is executed, as if the user had pressed Enter without checking it.
 #[test]
 fn bash_is_not_led_astray() {
     if !has("bash") {
@@ -112,7 +112,7 @@ fn bash_is_not_led_astray() {
     }
     let folder = folder();
     let _programs = (demo(folder.path(), HOSTILE), demo(folder.path(), HARMLESS));
-    // Another user can make such files in a shared directory.
+    // Another user can create such files in a shared directory.
     for name in ["talk$(touch pwned).jsonl", "talk;touch pwned", "talk.jsonl"] {
         std::fs::write(folder.path().join(name), "").unwrap();
     }

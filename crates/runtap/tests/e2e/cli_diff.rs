@@ -1,4 +1,4 @@
-//! `diff` on recordings whose difference can be counted by hand, and on real ones.
+//! `diff` of recordings whose difference can be counted by hand, and of real recordings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ const METHODS: [&str; 4] = ["Main", "Parse", "Render", "Save"];
 const CODE: u64 = 0x1000;
 const CODE_SIZE: u32 = 0x100;
 
-/// A recording of one thread, a sample a millisecond: so many in each method, called by the first.
+/// Writes a recording of one thread with a sample per millisecond: the given number in each method, called by the first
+/// method.
 fn recording(folder: &Path, name: &str, samples: [u64; 4]) -> PathBuf {
     recording_of(folder, name, samples, [0; 4])
 }
 
-/// The same, with samples behind them that are marked as outside of managed code.
+/// Like [`recording`], followed by samples that are marked as outside of managed code.
 fn recording_of(folder: &Path, name: &str, managed: [u64; 4], external: [u64; 4]) -> PathBuf {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
     let sample = writer.define_event(&Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, "")).unwrap();
@@ -85,7 +86,7 @@ fn a_longer_recording_is_compared_by_shares() {
 }
 
 #[test]
-fn the_extension_of_the_output_says_the_format() {
+fn the_extension_of_the_output_selects_the_format() {
     let folder = folder();
     let before = recording(folder.path(), "before.nettrace", [0, 6, 3, 1]);
     let after = recording(folder.path(), "after.nettrace", [0, 5, 3, 2]);
@@ -101,9 +102,9 @@ fn the_extension_of_the_output_says_the_format() {
     diff("d.xyz").expect_code(2).says("--to");
 }
 
-/// As .NET 8 does it under load: two thirds of what a thread computes are marked as waiting.
+/// .NET 8 marks two thirds of a thread's computing time as waiting when the machine is busy.
 #[test]
-fn a_view_that_may_lack_much_says_so() {
+fn an_incomplete_view_is_reported() {
     let folder = folder();
     let sound = recording_of(folder.path(), "sound.nettrace", [0, 60, 0, 0], [0, 2, 900, 0]);
     let doubtful = recording_of(folder.path(), "doubtful.nettrace", [0, 35, 0, 0], [0, 65, 900, 0]);
@@ -124,7 +125,7 @@ fn a_view_that_may_lack_much_says_so() {
 }
 
 #[test]
-fn the_document_tells_samples_and_margins() {
+fn the_document_has_samples_and_margins() {
     let folder = folder();
     let before = recording(folder.path(), "before.nettrace", [10, 60, 25, 15]);
     let after = recording(folder.path(), "after.nettrace", [0, 44, 26, 30]);
@@ -181,7 +182,7 @@ fn a_recording_does_not_differ_from_itself() {
     assert!(frames.iter().all(|f| f["self_share"]["change"] == 0.0 && f["before"] == f["after"]));
     assert!(frames.iter().any(|frame| frame["module"] == "spin" && frame["name"] == "Burn.Cycles(int32)"));
 
-    // Views of events have numbers, and no margins.
+    // Views of events have counts, but no margins.
     let file = folder.path().join("y.nettrace");
     fs::write(&file, require!(shared_data("nettrace/net8/gcverbose-allocs.nettrace.zst"))).unwrap();
     let file = file.to_str().unwrap();

@@ -1,4 +1,4 @@
-//! `events` on the recordings of the shared folder: a line for each event, and what selects them.
+//! `events` on the recordings of the shared folder: a line for each event, and the options that select events.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::{beside_others, command, counts, folder, runtap};
 
-/// A recording of the shared folder as a file.
+/// Unpacks a recording of the shared folder into a file.
 fn unpacked(folder: &Path, name: &str) -> Result<PathBuf, runtap_testkit::Skip> {
     let file = folder.join("x.nettrace");
     fs::write(&file, shared_data(format!("nettrace/{name}.nettrace.zst"))?).unwrap();
@@ -67,7 +67,8 @@ fn every_event_of_the_last_third_is_a_line() {
     every_event_is_a_line(2, 3);
 }
 
-/// Every event is one line with all members, in the order of time, in every recording; cut ones too, with code 5.
+/// Every event is one line with all members, ordered by time, in every recording, including truncated ones (exit code
+/// 5).
 fn every_event_is_a_line(nth: usize, of: usize) {
     let _machine = beside_others();
     let folder = folder();
@@ -104,7 +105,7 @@ fn every_event_is_a_line(nth: usize, of: usize) {
 }
 
 #[test]
-fn a_line_says_what_the_stream_says() {
+fn a_line_has_the_contents_of_the_stream() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/allocs"));
     let exceptions = events(&file, &["--filter", "name = Exception/Start", "--stacks"]);
@@ -151,7 +152,7 @@ fn filters_and_providers_select() {
     let n: u64 =
         all["counts"].as_array().unwrap().iter().filter(wanted).map(|row| row["n"].as_u64().unwrap()).sum();
     assert_eq!(of_two.len() as u64, n);
-    // The same choice counted.
+    // The selection with counts.
     let few = runtap([
         "events",
         file.to_str().unwrap(),
@@ -167,7 +168,7 @@ fn filters_and_providers_select() {
     let rows: Vec<&str> =
         few["counts"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert_eq!((rows, &few["lost"]), (vec!["Integers", "Others"], &json!(0)));
-    // A stack is looked up for the filter alone.
+    // The stack is resolved only for the filter.
     let file = require!(unpacked(folder.path(), "net10/cpu-spin"));
     let heavy = events(&file, &["--filter", "id = 0 and stack ~ 'A\\.Heavy'"]);
     assert_eq!(heavy.len(), 1075);
@@ -175,7 +176,7 @@ fn filters_and_providers_select() {
 }
 
 #[test]
-fn names_that_no_event_has_are_told_with_the_nearest() {
+fn unknown_event_names_are_reported_with_the_nearest() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/logs"));
     let file = file.to_str().unwrap();
@@ -194,7 +195,7 @@ fn names_that_no_event_has_are_told_with_the_nearest() {
         .says("there is no event 'messagejson'; did you mean 'MessageJson'?");
     none(&["--filter", "payload.LoggersName ~ ."])
         .says("no event has a field 'payload.LoggersName'; did you mean 'payload.LoggerName'?");
-    // Values are no names, and what is negated need not be there.
+    // Values are not names, and negated fields need not exist.
     let value = none(&["--filter", "payload.LoggerName = Nobody and not name = zzz"]);
     assert!(value.says("matches --filter").stderr.lines().count() == 1, "{value}");
 
@@ -205,12 +206,12 @@ fn names_that_no_event_has_are_told_with_the_nearest() {
     two.expect_code(0).says("there is no event of a provider 'Zz'");
     let counted = runtap(["events", file, "--count", "--provider", "Microsoft-Extension-Logging"]);
     counted.expect_code(0).says("did you mean 'Microsoft-Extensions-Logging'?");
-    // What was chosen without a name that is missing says nothing.
+    // No warning about missing names is printed for other selections.
     assert_eq!(runtap(["events", file, "--filter", "name = MessageJson"]).expect_code(0).stderr, "");
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_are_reported() {
     let folder = folder();
     let file = folder.path().join("x.nettrace");
     fs::write(&file, "").unwrap();
@@ -240,7 +241,7 @@ fn other_formats() {
     assert_eq!(none.expect_code(0).text(), head + "\r\n");
 }
 
-/// Names of stacks stand at the end, so that a pipe will not do; without stacks it does.
+/// Names of stacks are at the end of a recording, so stacks cannot be read from a pipe; other fields can.
 #[test]
 fn a_pipe_is_read_once() {
     let folder = folder();
@@ -270,9 +271,9 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     assert_eq!((finished.code(), finished.stderr.as_str()), (Some(0), ""));
 }
 
-/// Numbers that stand for something are found by their names, and shown with them.
+/// Enumeration values are matched by their names and shown with them.
 #[test]
-fn names_of_numbers() {
+fn numbers_are_shown_and_matched_by_name() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/allocs"));
     let induced = events(&file, &["--filter", "name = GC/Start and payload.Reason = Induced"]);
@@ -286,13 +287,13 @@ fn names_of_numbers() {
     let path = file.to_str().unwrap();
     let text = runtap(["events", path, "--format", "text", "--filter", "name = GC/Start"]);
     assert!(text.expect_code(0).text().contains(" Reason=1 (Induced) Type=0 (NonConcurrentGC)"), "{text}");
-    // The same names as in the lines.
+    // The names equal those in the lines.
     let counted = counts(&file, 0);
     let start = counted["counts"].as_array().unwrap().iter().find(|row| row["name"] == "GC/Start").unwrap();
     assert_eq!((&start["id"], &start["n"]), (&json!(1), &json!(11)));
 }
 
-/// What is odd about a payload has columns of its own: the payload is JSON.
+/// Payload problems have their own columns, because the payload is JSON.
 #[test]
 fn a_payload_in_a_table_is_json() {
     let folder = folder();

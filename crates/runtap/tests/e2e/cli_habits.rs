@@ -1,5 +1,5 @@
-//! Habits of other tools and of shells: formats by extension, `-` as input, words of dotnet-trace and dotnet-dump, and
-//! what can't be meant is said.
+//! Conventions of other tools and of shells: formats by extension, `-` as input, options of dotnet-trace and
+//! dotnet-dump; unsupported ones are reported.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::cli_launch::{DEMO, demo, path};
 use crate::common::{beside_others, command, counts, folder, json, runtap, trace_of};
 
-/// A recording of the demo service.
+/// Records the demo service.
 fn recorded(folder: &TempDir) -> String {
     let file = path(folder, "x.nettrace");
     run(trace_of(["-o", &file], &demo(folder, "0.5"))).expect_code(0);
@@ -19,7 +19,7 @@ fn recorded(folder: &TempDir) -> String {
 }
 
 #[test]
-fn the_extension_says_the_format() {
+fn the_extension_selects_the_format() {
     let folder = folder();
     let named = |name: &str| path(&folder, name);
     let launched = demo(&folder, "0.5");
@@ -31,14 +31,14 @@ fn the_extension_says_the_format() {
         assert_eq!((&outputs[0]["format"], &outputs[0]["path"]), (&format.into(), &named(name).into()));
         assert_eq!(outputs.as_array().unwrap().len(), 1);
     }
-    // As dotnet-trace's `--format`, it keeps the recording.
+    // As with dotnet-trace's `--format`, the recording is kept.
     let told = run(trace_of(["--format", "Speedscope", "-o", &named("e.nettrace")], &launched));
     told.expect_code(0);
     assert!(Path::new(&named("e.nettrace")).exists() && Path::new(&named("e.speedscope.json")).exists());
     let svg = named("b.svg");
     runtap(["convert", &named("a.nettrace"), "-o", &svg]).expect_code(0);
     assert!(fs::read_to_string(svg).unwrap().contains("<svg"));
-    // What is said counts more.
+    // An explicit format takes precedence.
     let odd = named("c.svg");
     runtap(["convert", &named("a.nettrace"), "-o", &odd, "--to", "folded"]).expect_code(0);
     assert!(!fs::read_to_string(odd).unwrap().contains("<svg"));
@@ -81,9 +81,9 @@ fn a_dash_is_stdin() {
     Running::start_as_it_is(nowhere).wait().expect_code(2).says("give -o");
 }
 
-/// The events of the copy are those of the first format: their numbers, names, fields and stacks.
+/// The events of the copy equal those of the first format: their numbers, names, fields and stacks.
 #[test]
-fn the_first_format_is_renewed() {
+fn the_first_format_is_converted_to_the_current_one() {
     let _machine = beside_others();
     let folder = folder();
     let (old, new) = (path(&folder, "old.netperf"), path(&folder, "old.nettrace"));
@@ -103,7 +103,7 @@ fn the_first_format_is_renewed() {
             let lines = told.expect_code(code).text().lines();
             let event = |line: &str| {
                 let mut event: Value = serde_json::from_str(line).unwrap();
-                // The first format does not tell them.
+                // The first format does not contain these.
                 event.as_object_mut().unwrap().retain(|key, _| key != "capture_thread" && key != "processor");
                 event
             };
@@ -120,7 +120,7 @@ fn the_first_format_is_renewed() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_said() {
+fn impossible_requests_are_reported() {
     let gone = "4294967295";
     let trace = |more: &[&str]| runtap(["trace", "-p", gone].iter().chain(more));
     trace(&["--providers", "A:1:9"]).expect_code(3).says("A: levels end at 5 (Verbose)");
@@ -128,14 +128,14 @@ fn what_cannot_be_meant_is_said() {
     trace(&["--profile", ""]).expect_code(3).says("--profile is empty").says("list-profiles");
     let stopping = ["--providers", DEMO, "--stopping-event-provider-name", "Other"];
     trace(&stopping).expect_code(3).says("Other is not recorded").says("never comes");
-    a_stopping_event_that_cannot_come_is_told(trace);
+    an_impossible_stopping_event_is_reported(trace);
     runtap(["dump", "-p", gone, "-o", "-"]).expect_code(2).says("stdout");
     runtap(["set-env", gone]).expect_code(2).says("NAME=VALUE is missing");
     runtap(["set-env", "A=1"]).expect_code(2).says("no target given");
     runtap(["startup-hook", gone]).expect_code(2).says("path of the assembly");
 }
 
-fn a_stopping_event_that_cannot_come_is_told(trace: impl Fn(&[&str]) -> Finished) {
+fn an_impossible_stopping_event_is_reported(trace: impl Fn(&[&str]) -> Finished) {
     const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
     let stopping = |providers: &[&str], provider: &str, name: &str, more: &[&str]| {
         let event = ["--stopping-event-provider-name", provider, "--stopping-event-event-name", name];
@@ -170,7 +170,7 @@ fn a_stopping_event_that_cannot_come_is_told(trace: impl Fn(&[&str]) -> Finished
 }
 
 #[test]
-fn words_of_other_tools_are_understood() {
+fn options_of_other_tools_are_supported() {
     let gone = "4294967295";
     runtap(["dump", "collect", "-p", gone]).expect_code(3).says(gone);
     runtap(["dump", "collect"]).expect_code(3).says("called 'collect'");
@@ -185,7 +185,7 @@ fn words_of_other_tools_are_understood() {
     assert!(text.contains("\n    Microsoft-Windows-DotNETRuntime:0x100003801d:4\n"), "{text}");
 }
 
-/// What a shell gets that asks for the end of these words.
+/// Returns the shell's completions of these words.
 fn completed(folder: &Path, words: &[&str]) -> Vec<String> {
     let mut shell = command(["--", "runtap"].iter().chain(words));
     shell.env("COMPLETE", "fish").env("_CLAP_COMPLETE_INDEX", words.len().to_string()).current_dir(folder);
@@ -194,7 +194,7 @@ fn completed(folder: &Path, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_shell_is_told_verbs_keywords_profiles_and_recordings() {
+fn a_shell_completes_verbs_keywords_profiles_and_recordings() {
     let folder = folder();
     for name in ["a.nettrace", "b.netperf", "c.txt", "x\u{1b}[2J.nettrace"] {
         fs::write(path(&folder, name), "").unwrap();

@@ -1,5 +1,5 @@
-//! Targets that say that their dump is written, and have written something else: what never ends, what is not theirs to
-//! write, what claims more than it has. The target is a runtime of ours in this process.
+//! Targets that report a written dump but have written something else: endless files, files of other users, or false
+//! sizes. The target is a runtime in this process.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::cli_outputs::names;
 use crate::common::{command, folder};
 use crate::real_doctor_rights::{NOBODY, Place};
 
-/// Writes a dump in its own way.
+/// Writes a dump with this function.
 struct Writer<F>(F);
 
 impl<F> fmt::Debug for Writer<F> {
@@ -36,8 +36,8 @@ impl<F: Fn(&Path) + Send + Sync + 'static> Commands for Writer<F> {
     }
 }
 
-/// `runtap dump --crashreport` of a target that writes like this; what it says, and whether it went the way of a copy.
-/// That is the way to a folder that the protocol has no words for.
+/// Runs `runtap dump --crashreport` on a target with this writer; returns the messages, and whether the dump was
+/// copied, as happens for a folder that cannot be expressed in the protocol.
 fn dump(
     is_fetched: bool,
     write: impl Fn(&Path) + Send + Sync + 'static,
@@ -55,17 +55,17 @@ fn dump(
     let mut dump = command(["dump", "--crashreport", "--format", "json", "--dport"]);
     dump.arg(format!("{},connect", runtime.path().display())).arg("-o").arg(place.join("x.core"));
     let finished = run(dump);
-    // What is not taken stays with the target, which is this process: its folder is in the common one.
+    // A rejected dump stays with the target, which is this process: its folder is in the common temporary folder.
     for theirs in told_paths.try_iter().filter(|_| is_fetched) {
         let private = theirs.parent().unwrap();
-        // Not through a link that a test has laid in its place.
+        // Does not follow a link that a test has put in its place.
         if fs::symlink_metadata(private).is_ok_and(|meta| meta.is_dir()) {
             let _taken =
                 [fs::remove_file(&theirs), fs::remove_file(report_of(&theirs)), fs::remove_dir(private)];
         }
     }
     let mut files = Vec::new();
-    // What the target has put under a name of ours instead of a file is its own, and stays.
+    // Files that the target has created under the result's name instead of a dump belong to it, and stay.
     for name in names(&place).into_iter().filter(|name| name.starts_with("x.")) {
         let meta = fs::symlink_metadata(place.join(&name)).unwrap();
         assert!(meta.is_file() && meta.mode() & 0o777 == 0o600, "{name}");
@@ -74,7 +74,7 @@ fn dump(
     (finished, files)
 }
 
-/// A core of this process with a thread and this many bytes of memory, which are a hole.
+/// Writes a core of this process with a thread and `memory` bytes, which are a hole.
 fn write_core(path: &Path, memory: u64) {
     let me = std::process::id();
     let u64s = |values: &[u64]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
@@ -114,7 +114,7 @@ fn fifo(path: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o666.into(), 0).unwrap();
 }
 
-/// An honest one, on both ways. Its memory is mostly holes, and they stay.
+/// A regular dump, written directly and copied. Its memory is mostly holes, which are kept.
 #[test]
 fn a_dump_and_its_report_arrive() {
     for is_fetched in [false, true] {
@@ -134,7 +134,7 @@ fn a_dump_and_its_report_arrive() {
 
 type Attack = fn(&Path);
 
-/// Only the report is missing, and that is told.
+/// Only the report is missing, which is reported.
 #[test]
 fn a_report_without_an_end_is_not_read() {
     fn zeros(path: &Path) {
@@ -167,9 +167,9 @@ fn a_report_without_an_end_is_not_read() {
     }
 }
 
-/// The dump itself: nothing is there then.
+/// If the dump itself is rejected, no file is left.
 #[test]
-fn a_dump_that_is_no_file_is_not_read() {
+fn a_dump_that_is_not_a_regular_file_is_not_read() {
     fn zeros(path: &Path) {
         let _not_there = fs::remove_file(path);
         symlink("/dev/zero", path).unwrap();
@@ -183,10 +183,9 @@ fn a_dump_that_is_no_file_is_not_read() {
     }
 }
 
-/// A file of its user's that is there already, under the name that the dump or its report was to have: a link, or one more
-/// name.
+/// The name of the dump or its report already exists: a link to a file of its user, or another hard link.
 #[test]
-fn a_file_that_was_there_before_is_not_taken() {
+fn an_existing_file_is_not_used_as_the_dump() {
     for (is_link, why) in [(true, "symbolic link"), (false, "2 names")] {
         for is_report in [false, true] {
             let kept = folder();
@@ -209,10 +208,10 @@ fn a_file_that_was_there_before_is_not_taken() {
     }
 }
 
-/// The folder that was made for the dump has another one's name by the time it is taken: what is there is neither taken nor
+/// The folder for the dump is renamed before the dump is fetched: files in the replacement are neither used nor
 /// removed.
 #[test]
-fn a_folder_that_is_exchanged_leads_nowhere() {
+fn an_exchanged_folder_is_not_followed() {
     let elsewhere = folder();
     let trap = elsewhere.path().to_owned();
     let (tell, told_path) = mpsc::channel();
@@ -232,13 +231,13 @@ fn a_folder_that_is_exchanged_leads_nowhere() {
     assert_eq!(names(elsewhere.path()).len(), 2, "what is not the target's dump stays");
     let private = told_path.recv().unwrap();
     fs::remove_file(&private).unwrap();
-    // It is empty: what was taken is removed where it was.
+    // The folder is empty: the fetched file was removed from it.
     fs::remove_dir(private.with_extension("moved")).unwrap();
 }
 
-/// Whoever has a lease on a file holds up everybody who opens it, for 45 seconds by default.
+/// A lease on a file blocks every process that opens the file, for 45 seconds by default.
 #[test]
-fn a_lease_holds_nobody_up() {
+fn a_lease_does_not_delay_a_dump() {
     const HOLD: &str = "import fcntl, signal, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 f = open(sys.argv[1])
@@ -256,7 +255,7 @@ sys.stdin.read()";
         BufReader::new(holder.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         tell.send(holder).unwrap();
     });
-    // It is still held: nothing else has let runtap go on.
+    // The lease is still held, so runtap did not wait for it.
     let mut holder = held.recv().unwrap();
     assert!(holder.try_wait().unwrap().is_none());
     drop(holder.stdin.take());
@@ -265,10 +264,10 @@ sys.stdin.read()";
     assert_eq!(files, []);
 }
 
-/// The target opens its file by the path, and follows links as its user: here as root. Nobody can put one there, neither
-/// where the user wants the dump nor where it is fetched from.
+/// The target opens its file by path, and follows links with its user's rights: here root's. No other user can create a
+/// link, neither in the result's folder nor where the dump is fetched from.
 #[test]
-fn no_link_is_laid_for_the_target() {
+fn no_link_can_redirect_the_targets_file() {
     let _place = require!(Place::new());
     let dir = folder();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -280,7 +279,7 @@ fn no_link_is_laid_for_the_target() {
         fs::write(&victim, "what root has").unwrap();
         let hurt = victim.clone();
         let write = move |path: &Path| {
-            // What nobody sees of the path before the file is written: in the end the report is there, the dump not yet.
+            // Simulates a write after the path was checked: finally the report exists, but not the dump.
             fs::write(report_of(path), "{}").unwrap();
             let script = "mv \"$1\" \"$1.moved\"; ln -s \"$2\" \"$1\"";
             let mut attack = Command::new(NOBODY[0]);
@@ -289,7 +288,7 @@ fn no_link_is_laid_for_the_target() {
             write_core(path, 4096);
         };
         let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
-        // Into that folder; and where the path can't be told, over the target's own.
+        // Directly into the folder, and through the target's own folder if the path cannot be expressed.
         for place in [shared.clone(), shared.join(OsStr::from_bytes(b"\xff"))] {
             fs::create_dir_all(&place).unwrap();
             let output = place.join("x.core");
@@ -305,9 +304,9 @@ fn no_link_is_laid_for_the_target() {
     }
 }
 
-/// Something else is not left under the name of a dump.
+/// No other file is left under the name of a dump.
 #[test]
-fn what_is_no_core_is_not_kept() {
+fn a_file_that_is_not_a_core_is_not_kept() {
     fn text(path: &Path) {
         fs::write(path, "root:x:0:0:root:/root:/bin/sh\n".repeat(10)).unwrap();
     }
@@ -323,14 +322,15 @@ fn what_is_no_core_is_not_kept() {
     }
 }
 
-/// Who has lent a file can let others into it, which shows as soon as it gets the mode of the file that it replaces.
+/// The provider of a file can grant others access to it, which becomes effective when the file gets the mode of the
+/// file it replaces.
 #[test]
 fn an_access_list_does_not_stay() {
     const LIST: &str = "system.posix_acl_access";
     let runtime = FakeRuntime::builder()
         .commands(Arc::new(Writer(|path: &Path| {
             write_core(path, 4096);
-            // Nobody may read and write, besides owner, group and mask.
+            // Nobody can read and write, in addition to owner, group and mask.
             let entry = |tag: u16, rights: u16, id: u32| {
                 [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
             };
@@ -360,9 +360,9 @@ fn an_access_list_does_not_stay() {
     assert_eq!(told.err(), Some(rustix::io::Errno::NODATA));
 }
 
-/// It claims a table of segments that no process has.
+/// The core claims a table of segments that no process has.
 #[test]
-fn a_core_that_only_claims_is_told() {
+fn a_core_with_false_sizes_is_reported() {
     let (told, _files) = dump(false, |path| {
         write_core(path, 4096);
         let mut bytes = fs::read(path).unwrap();

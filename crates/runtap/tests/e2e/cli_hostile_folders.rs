@@ -1,6 +1,6 @@
-//! Root writes where somebody else may write too: what they have laid there is not followed, not used, and not waited for.
-//! In folders where the kernel's `protected_symlinks` and its kin hold and in such where they don't, on a disk and in
-//! memory. Only root can lay that out.
+//! Root writes to folders in which other users can write too: their links and files are not followed, not used, and not
+//! waited for. In folders with and without the kernel's `protected_symlinks` and related settings, on disk and in
+//! memory. Requires root.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,19 +16,19 @@ use crate::cli_outputs::{names, recorded};
 use crate::common::{command, folder, runtap, shell};
 use crate::real_doctor_rights::{NOBODY, Place};
 
-const NOBODYS: u32 = 65534;
+const NOBODY_UID: u32 = 65534;
 const SECRET: &[u8] = b"what root has";
 
-/// A folder that everybody may write to, and a file of root's beside it.
+/// A world-writable folder, and a file of root beside it.
 struct Shared {
     dir: TempDir,
     victim: PathBuf,
 }
 
 impl Shared {
-    /// One of each kind.
+    /// Returns a folder of each kind.
     fn all() -> Result<Vec<Self>, Skip> {
-        // Whether there is another user to be.
+        // Fails if no other user is available.
         Place::new()?;
         let mut all = Vec::new();
         for parent in [std::env::temp_dir(), PathBuf::from("/dev/shm")].iter().filter(|it| it.is_dir()) {
@@ -49,20 +49,20 @@ impl Shared {
         self.dir.path().join("shared").join(name)
     }
 
-    /// Nobody does this there: `$1` is the place of a result, `$2` root's file.
+    /// Runs a script as nobody: `$1` is the path of a result, `$2` root's file.
     fn nobody(&self, script: &str, place: &Path) {
         let mut attack = Command::new(NOBODY[0]);
         attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(place).arg(&self.victim);
         run(attack).expect_code(0);
     }
 
-    /// A folder of nobody's beside it, where root has left something that this script makes of `$1`.
+    /// Creates a folder of nobody in which root has left something that the script creates at `$1`.
     fn left_by_root(&self, script: &str) -> PathBuf {
         let theirs = self.dir.path().join("theirs");
         if !theirs.is_dir() {
             fs::create_dir(&theirs).unwrap();
             fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
-            std::os::unix::fs::chown(&theirs, Some(NOBODYS), None).unwrap();
+            std::os::unix::fs::chown(&theirs, Some(NOBODY_UID), None).unwrap();
         }
         let left = theirs.join("left");
         run(shell(script, [left.as_os_str(), self.victim.as_os_str()])).expect_code(0);
@@ -70,7 +70,7 @@ impl Shared {
         left
     }
 
-    /// Each verb refuses this output, for this reason; `dump` for its own.
+    /// Checks that each verb rejects this output for this reason; `dump` for its own reason.
     #[track_caller]
     fn refuses(&self, verbs: &[(&str, Vec<String>)], output: &Path, why: &str, why_dump: &str) {
         for (what, verb) in verbs {
@@ -87,7 +87,7 @@ impl Shared {
     }
 }
 
-/// Every verb that writes a file, with the place where it is to be.
+/// Returns every verb that writes a file, with arguments for this output.
 fn verbs(recording: &Path, runtime: &FakeRuntime, demo: &Command) -> Vec<(&'static str, Vec<String>)> {
     let file = recording.to_str().unwrap().to_owned();
     let port = format!("{},connect", runtime.path().display());
@@ -110,7 +110,7 @@ fn with_output(verb: &[String], output: &Path) -> Finished {
     run(command)
 }
 
-/// A recording that is cut, so that every verb has something to write.
+/// Returns a truncated recording, so that `repair` has something to write.
 fn cut() -> Result<(TempDir, PathBuf), Skip> {
     let (folder, file) = recorded()?;
     let bytes = fs::read(&file).unwrap();
@@ -119,7 +119,7 @@ fn cut() -> Result<(TempDir, PathBuf), Skip> {
 }
 
 #[test]
-fn nothing_of_somebody_else_is_followed_or_waited_for() {
+fn no_link_or_pipe_of_another_user_is_followed_or_waited_for() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
@@ -128,7 +128,7 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
             ("ln -s \"$2\" \"$1\"", "x"),
             ("ln -s \"$2.new\" \"$1\"", "x"),
             ("mkfifo -m 666 \"$1\"", "x"),
-            // A folder on the way.
+            // A folder in the path.
             ("ln -s \"${2%/*}\" \"${1%/*}\"", "folder/victim"),
         ] {
             let output = shared.path(name);
@@ -143,10 +143,10 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
     assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
 }
 
-/// Whoever may write to a folder moves root's own things there, or links them where the kernel lets them: their owner
-/// proves nothing.
+/// A user who can write to a folder can move root's own files into it, or hard-link them where the kernel allows it:
+/// the owner of a file proves nothing.
 #[test]
-fn nothing_of_root_is_used_that_others_can_have_moved() {
+fn no_file_of_root_is_used_that_others_could_have_moved() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
@@ -155,7 +155,7 @@ fn nothing_of_root_is_used_that_others_can_have_moved() {
             ("ln -s \"$2\" \"$1\"", "x"),
             ("ln -s \"$2.new\" \"$1\"", "x"),
             ("mkfifo -m 600 \"$1\"", "x"),
-            // The null device, so that an attack which works hurts nobody.
+            // The null device, so that a successful attack does no harm.
             ("mknod \"$1\" c 1 3 && chmod 666 \"$1\"", "x"),
             ("ln -s \"${2%/*}\" \"$1\"", "folder/victim"),
         ] {
@@ -175,9 +175,9 @@ fn nothing_of_root_is_used_that_others_can_have_moved() {
     assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
 }
 
-/// A file that everybody may read is not there to have a recording made as readable as it is.
+/// An existing world-readable file must not make a recording equally readable.
 #[test]
-fn no_mode_is_taken_from_a_file_that_others_can_have_moved() {
+fn no_mode_is_copied_from_a_file_that_others_could_have_moved() {
     let all = require!(Shared::all());
     let (_folder, recording) = require!(cut());
     let convert = |output: &Path| {
@@ -194,30 +194,30 @@ fn no_mode_is_taken_from_a_file_that_others_can_have_moved() {
         shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &output);
         assert_eq!(convert(&output), 0o600);
         fs::remove_file(output).unwrap();
-        // In a folder of root's own, but with another name in one of theirs.
+        // In a folder of root, but with another hard link in a folder of nobody.
         let left = shared.left_by_root("echo log > \"$1\" && chmod 644 \"$1\"");
         let own = shared.dir.path().join("own");
         fs::hard_link(&left, &own).unwrap();
         assert_eq!(convert(&own), 0o600);
-        // Where nobody else can write, and under this name alone.
+        // In a folder to which only root can write, and with a single name.
         fs::set_permissions(&own, fs::Permissions::from_mode(0o640)).unwrap();
         assert_eq!(convert(&own), 0o640);
-        // Where a group can write that is not root's alone.
+        // In a folder to which a group other than root's own can write.
         let group = shared.dir.path().join("group");
         fs::create_dir(&group).unwrap();
-        std::os::unix::fs::chown(&group, None, Some(NOBODYS)).unwrap();
+        std::os::unix::fs::chown(&group, None, Some(NOBODY_UID)).unwrap();
         fs::set_permissions(&group, fs::Permissions::from_mode(0o775)).unwrap();
         fs::rename(&own, group.join("x")).unwrap();
         assert_eq!(convert(&group.join("x")), 0o600);
     }
 }
 
-/// The stream is counted and converted from what was recorded, not from what has its name by then.
+/// The stream is counted and converted from the recorded data, not from a file that has taken its name.
 #[test]
 fn an_exchanged_stream_is_not_read() {
     let all = require!(Shared::all());
     let (folder, _recording) = require!(cut());
-    // In sticky folders nobody can exchange it.
+    // In sticky folders other users cannot exchange the file.
     let is_open = |shared: &&Shared| fs::metadata(shared.path("")).unwrap().mode() & 0o1000 == 0;
     for shared in all.iter().filter(is_open) {
         for children in [&[][..], &["--children"]] {
@@ -245,16 +245,16 @@ fn an_exchanged_stream_is_not_read() {
     }
 }
 
-/// A file of somebody else has its own name for it too, and an open descriptor.
+/// The other user has a second name for the file too, and an open descriptor.
 #[test]
-fn a_file_of_somebody_else_is_replaced_not_used() {
+fn a_file_of_another_user_is_replaced_not_used() {
     let all = require!(Shared::all());
     let (folder, recording) = require!(cut());
     let (runtime, demo) = (FakeRuntime::spawn(), demo(&folder, "1"));
     for shared in &all {
         for (what, verb) in verbs(&recording, &runtime, &demo) {
             if what == "dump" {
-                // It writes nothing here: `cli_hostile_dumps` has those that do.
+                // Writes nothing here; `cli_hostile_dumps` covers dumps.
                 continue;
             }
             let output = shared.path("x");
@@ -271,7 +271,7 @@ fn a_file_of_somebody_else_is_replaced_not_used() {
     }
 }
 
-/// What is no output of a recording: sockets, a folder that is made, a script, a library that root is told to load.
+/// Sockets, created folders, scripts, and a library that root is told to load.
 #[test]
 fn no_socket_folder_or_library_is_made_behind_a_link_of_another_user() {
     let all = require!(Shared::all());
@@ -315,7 +315,7 @@ fn no_socket_folder_or_library_is_made_behind_a_link_of_another_user() {
                 by_socket,
             ),
         ] {
-            // With no mask, as a service may have none.
+            // With umask 0, as in some services.
             let mut verb = Command::new("sh");
             verb.args(["-c", "umask 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_runtap")]).args(words);
             let told = run(verb);
@@ -335,14 +335,14 @@ fn no_socket_folder_or_library_is_made_behind_a_link_of_another_user() {
     }
 }
 
-/// The names that it once used for what is not whole yet.
+/// Predictable names that an earlier version used for incomplete files.
 #[test]
-fn no_name_is_foreseen() {
+fn temporary_names_are_unpredictable() {
     let all = require!(Shared::all());
     let (_folder, recording) = require!(cut());
     for shared in &all {
         let output = shared.path("x");
-        // With the process id that the program is going to have.
+        // With the process id that the program will have.
         let script = "for it in \"$1.$$.part\" \"$1.$$.nettrace.part\"; do ln -s \"$2\" \"$it\"; chown -h 65534 \"$it\"; \
                       done; out=$1; shift 2; exec \"$@\" -o \"$out\"";
         let ours = command(["convert", recording.to_str().unwrap(), "--to", "folded"]);
@@ -355,7 +355,8 @@ fn no_name_is_foreseen() {
     }
 }
 
-/// Links of one's own, and of root, lead where they lead; another user's do where not everybody may lay one.
+/// Links of the current user and of root are followed; another user's only in folders where not every user can create
+/// links.
 #[test]
 fn honest_links_are_followed() {
     let place = require!(Place::new());
@@ -369,27 +370,27 @@ fn honest_links_are_followed() {
     };
     fs::copy(&recording, place.path().join("x.nettrace")).unwrap();
     let theirs = folder();
-    std::os::unix::fs::chown(theirs.path(), Some(NOBODYS), None).unwrap();
+    std::os::unix::fs::chown(theirs.path(), Some(NOBODY_UID), None).unwrap();
     fs::set_permissions(theirs.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let real = theirs.path().join("real");
-    // Root's links are everybody's.
+    // Links of root are followed by every user.
     let link = theirs.path().join("link");
     symlink("./real", &link).unwrap();
     convert(&NOBODY, &link).expect_code(5);
-    assert_eq!(fs::metadata(&real).unwrap().uid(), NOBODYS);
+    assert_eq!(fs::metadata(&real).unwrap().uid(), NOBODY_UID);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    // Its own, and in a folder of its own.
+    // The user's own link, in the user's own folder.
     let own = theirs.path().join("own");
     symlink(&link, &own).unwrap();
-    std::os::unix::fs::lchown(&own, Some(NOBODYS), None).unwrap();
+    std::os::unix::fs::lchown(&own, Some(NOBODY_UID), None).unwrap();
     fs::remove_file(&real).unwrap();
     convert(&NOBODY, &own).expect_code(5);
     assert!(fs::metadata(&real).unwrap().len() > 10);
-    // For root both may lead anywhere: whose folder it is can exchange the one for the other.
+    // Root rejects both, since the owner of the folder can exchange one for the other.
     let root = ["env"];
     convert(&root, &own).expect_code(2).says("which is not followed");
     convert(&root, &link).expect_code(2).says("which is not followed");
-    // In a folder of its own they lead where they lead, and a pipe there is written to.
+    // In root's own folder links are followed, and data is written to a pipe.
     fs::remove_file(&real).unwrap();
     let (ours, there) = (folder(), theirs.path().join("x"));
     symlink(&there, ours.path().join("link")).unwrap();
@@ -403,7 +404,7 @@ fn honest_links_are_followed() {
         told.expect_code(5);
         assert_eq!(told.stdout.len() > 10_000, known == "/dev/stdout", "{told}");
     }
-    // What another process has open it may have open for reading only.
+    // Another process may have the file open for reading only.
     let held = ours.path().join("held");
     fs::write(&held, SECRET).unwrap();
     let mut holder = Command::new("sleep").arg("600").stdin(File::open(&held).unwrap()).spawn().unwrap();
@@ -423,9 +424,9 @@ fn honest_links_are_followed() {
     assert!(fs::metadata(pipe.with_extension("read")).unwrap().len() > 10);
 }
 
-/// Who may not replace what is there learns it before anything is recorded.
+/// Missing rights to replace a file are reported before anything is recorded.
 #[test]
-fn what_may_not_be_replaced_is_told_first() {
+fn an_irreplaceable_file_is_reported_first() {
     let place = require!(Place::new());
     let runtime = FakeRuntime::spawn();
     let dir = folder();

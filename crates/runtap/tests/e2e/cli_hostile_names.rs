@@ -1,5 +1,5 @@
-//! Names that somebody else has taken first, in a folder that everybody may write to: of manual pages, of what is made on
-//! the way to a port, and of sockets that look left behind. Only root can lay that out.
+//! Names in a world-writable folder that another user has taken first: of manual pages, of temporary names for a port,
+//! and of sockets that look stale. Requires root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -15,14 +15,15 @@ use crate::cli_outputs::names;
 use crate::common::{command, folder, shell};
 use crate::real_doctor_rights::{NOBODY, Place};
 
-/// Like `/tmp`, but without the sticky bit, which keeps nobody from anything where the kernel does not protect links.
+/// Creates a folder like `/tmp`, but without the sticky bit, which would change nothing where the kernel does not
+/// protect links.
 fn shared() -> TempDir {
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     folder
 }
 
-/// Nobody does this with `$1` and `$2`.
+/// Runs a script as nobody with `$1` and `$2`.
 fn nobody(script: &str, first: &Path, second: &Path) {
     let mut attack = Command::new(NOBODY[0]);
     attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(first).arg(second);
@@ -37,7 +38,7 @@ fn man(folder: &Path) -> runtap_testkit::Finished {
 fn manual_pages_go_where_no_link_of_others_leads() {
     let _place = require!(Place::new());
     let (shared, victim) = (shared(), folder());
-    // A folder that is there, one that is to be made, and a page.
+    // An existing folder, a folder to be created, and a page.
     for (link, output) in [("pages", "pages"), ("pages", "pages/man1"), ("pages/runtap.1", "pages")] {
         let script = if link.ends_with(".1") {
             "mkdir \"${1%/*}\" && chmod 777 \"${1%/*}\" && ln -s \"$2/x\" \"$1\""
@@ -50,7 +51,7 @@ fn manual_pages_go_where_no_link_of_others_leads() {
         let first = shared.path().join("pages");
         fs::remove_file(&first).or_else(|_| fs::remove_dir_all(&first)).unwrap();
     }
-    // Where nobody is in the way they are there, for everybody; behind a link of one's own, too.
+    // Without interference, the pages are written and world-readable, even behind a link of the current user.
     let own = folder();
     fs::create_dir(own.path().join("real")).unwrap();
     symlink("real", own.path().join("link")).unwrap();
@@ -66,14 +67,14 @@ fn manual_pages_go_where_no_link_of_others_leads() {
     man(Path::new("/dev/null")).expect_code(2).says("is not a directory");
 }
 
-/// The folder in which a socket for everybody is made. Its name was that of the process, and a number.
+/// The temporary folder in which a world-accessible socket is created. Its name used to be the process id and a number.
 #[test]
-fn a_port_is_made_whatever_names_are_taken() {
+fn a_port_is_created_whatever_names_exist() {
     let _place = require!(Place::new());
     let shared = shared();
     let port = format!("{},listen", shared.path().join("p").display());
     let resume = command(["resume", "--duration", "0.2s", "--diagnostic-port", &port]);
-    // With the process id that the program is going to have.
+    // With the process id that the program will have.
     let script = "i=0; while [ $i -lt 1100 ]; do mkdir \"$1/.runtap-$$-$i\"; i=$((i+1)); done; \
                   chown -R 65534 \"$1\"; shift; exec \"$@\"";
     let told =
@@ -81,12 +82,12 @@ fn a_port_is_made_whatever_names_are_taken() {
     told.expect_code(3).says("nobody has dialled in");
 }
 
-/// What looks left behind is dialled before its removal is proposed; what a link leads to is not.
+/// Sockets that look stale are connected to before their removal is proposed; targets of links are not.
 #[test]
-fn the_doctor_dials_no_link_for_a_socket() {
+fn the_doctor_connects_to_no_link_instead_of_a_socket() {
     let _place = require!(Place::new());
     let (shared, host) = (shared(), folder());
-    // Nobody has this process id: it is the greatest that a kernel may give, and one more.
+    // An unused process id: one more than the kernel's maximum.
     let name = |key: u32| shared.path().join(format!("dotnet-diagnostic-4194305-{key}-socket"));
     let (live, dead) = (host.path().join("live"), host.path().join("dead"));
     let listening = Attacker::of_user(&live, None);
@@ -97,7 +98,7 @@ fn the_doctor_dials_no_link_for_a_socket() {
     let mut doctor = command(["doctor", "--format", "json"]);
     doctor.env("TMPDIR", shared.path());
     let told = run(doctor);
-    listening.was_not_dialled();
+    listening.has_no_connection();
     let findings = told.expect_code(0).json()["findings"].to_string();
     assert!(findings.contains("4194305-3-socket"), "{findings}");
     for key in [1, 2] {

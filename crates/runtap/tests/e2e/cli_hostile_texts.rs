@@ -1,6 +1,6 @@
-//! Texts of a recording that act where they are shown: terminal sequences, control characters, marks that turn the direction
-//! of writing, commands of build servers, and what ends a string in JSON or XML. Nothing that is printed, and no file that is
-//! written, passes them on, and each is sound in its format.
+//! Texts of a recording that have an effect where they are displayed: terminal sequences, control characters,
+//! bidirectional marks, commands of build servers, and terminators of strings in JSON or XML. No output passes them on,
+//! and every output is valid in its format.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::common::{beside_others, folder, runtap};
 
-/// Put in the place of as many UTF-16 units of a text.
+/// Sequences that replace two UTF-16 units of a text.
 const HOSTILE: [[u16; 2]; 11] = [
     [0x1b, b'[' as u16],
     [0x202e, 0x9b],
@@ -27,10 +27,10 @@ const HOSTILE: [[u16; 2]; 11] = [
     [b'\\' as u16, 0x200b],
 ];
 
-/// A shorter run of letters may be something else, and is left as it is.
-const SHORTEST: usize = 6;
+/// Shorter runs of letters may not be texts, and are left unchanged.
+const MIN_TEXT_LENGTH: usize = 6;
 
-/// Puts something hostile into every text of some bytes: behind its second letter.
+/// Inserts a hostile sequence into every text of these bytes, after its second letter.
 fn make_hostile(bytes: &mut [u8], next: &mut usize) {
     let is_letter = |bytes: &[u8], at: usize| {
         bytes.get(at..at + 2).is_some_and(|unit| unit[1] == 0 && (b' '..=b'~').contains(&unit[0]))
@@ -38,7 +38,7 @@ fn make_hostile(bytes: &mut [u8], next: &mut usize) {
     let mut at = 0;
     while at < bytes.len() {
         let letters = (0..bytes.len()).take_while(|n| is_letter(bytes, at + 2 * n)).count();
-        if letters >= SHORTEST {
+        if letters >= MIN_TEXT_LENGTH {
             let place = at + 4..at + 8;
             let units = HOSTILE[*next % HOSTILE.len()];
             bytes[place].copy_from_slice(&units.map(u16::to_le_bytes).concat());
@@ -48,7 +48,7 @@ fn make_hostile(bytes: &mut [u8], next: &mut usize) {
     }
 }
 
-/// A copy of a recording with hostile texts in the blocks of these names.
+/// Returns a copy of a recording with hostile texts in the blocks of these names.
 fn hostile_copy(recording: &[u8], blocks: &[&str]) -> Vec<u8> {
     let mut copy = recording.to_vec();
     let (mut next, mut changed) = (0, 0);
@@ -68,8 +68,8 @@ fn hostile_copy(recording: &[u8], blocks: &[&str]) -> Vec<u8> {
     copy
 }
 
-/// Whether a character acts where text is shown. Not a list of the product's.
-fn acts(c: char) -> bool {
+/// Returns whether a character has an effect when displayed. Deliberately not the product's list.
+fn has_effect(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -88,7 +88,7 @@ enum Syntax {
 fn judge(bytes: &[u8], syntax: Syntax, what: &str) {
     let text = str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     let text = if syntax == Syntax::Csv { text.replace("\r\n", "\n") } else { text.to_owned() };
-    if let Some((at, c)) = text.char_indices().find(|(_, c)| *c != '\n' && acts(*c)) {
+    if let Some((at, c)) = text.char_indices().find(|(_, c)| *c != '\n' && has_effect(*c)) {
         let before: String = text.get(..at).unwrap_or_default().chars().rev().take(60).collect();
         panic!("{what}: {c:?} behind {:?}", before.chars().rev().collect::<String>());
     }
@@ -125,7 +125,7 @@ fn judge(bytes: &[u8], syntax: Syntax, what: &str) {
     }
 }
 
-/// What a command printed, which succeeded or found a recording to be partial.
+/// Checks the output of a command that succeeds or finds a recording to be partial.
 #[track_caller]
 fn judge_printed(words: &[&str], syntax: Syntax) -> Finished {
     let finished = runtap(words);
@@ -135,7 +135,7 @@ fn judge_printed(words: &[&str], syntax: Syntax) -> Finished {
     finished
 }
 
-/// What `events` and `tail` print in a format of theirs.
+/// Checks the output of `events` and `tail` in one of their formats.
 #[track_caller]
 pub(crate) fn judge_lines(printed: &str, format: &str) {
     let syntax = match format {
@@ -162,7 +162,7 @@ const REPORTS: [&str; 12] = [
     "logs",
 ];
 
-/// Everything that prints events, or the structure, of a recording.
+/// Checks every command that prints events, or the structure, of a recording.
 #[track_caller]
 pub(crate) fn judge_events(file: &str) {
     for stacks in [&[][..], &["--stacks"]] {
@@ -182,7 +182,7 @@ pub(crate) fn judge_events(file: &str) {
     }
 }
 
-/// Everything that sums up a recording, or converts one.
+/// Checks every command that summarizes or converts a recording.
 #[track_caller]
 pub(crate) fn judge_meaning(folder: &Path, file: &str) {
     for kind in REPORTS {
@@ -201,7 +201,7 @@ pub(crate) fn judge_meaning(folder: &Path, file: &str) {
             let words = ["convert", file, "--to", format, "--view", view, "-o", output.to_str().unwrap()];
             let finished = runtap(words);
             judge(finished.stderr.as_bytes(), Syntax::Text, &format!("messages of {words:?}"));
-            // Not every recording has samples for every view, nor every format a place for them.
+            // Some recordings have no samples for a view, and some formats do not support a view.
             if matches!(finished.code(), Some(0 | 5)) {
                 judge(&fs::read(&output).unwrap(), syntax, &format!("{words:?}"));
                 fs::remove_file(&output).unwrap();
@@ -217,7 +217,7 @@ fn test(name: &str) -> Result<(), Skip> {
     let folder = folder();
     let file = folder.path().join(format!("{name}.nettrace"));
     let path = file.to_str().unwrap();
-    // Well-known providers keep their names: their events have a meaning.
+    // The names of well-known providers are kept: the meaning of their events depends on them.
     fs::write(&file, hostile_copy(&recording, &["EventBlock"])).unwrap();
     judge_events(path);
     judge_meaning(folder.path(), path);

@@ -1,4 +1,4 @@
-//! `jvm hq` and `demo jvm`: what is collected equals what was told, the end is orderly, and scripts command agents.
+//! `jvm hq` and `demo jvm`: the collected data equals what was sent, agents exit in order, and scripts control agents.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::common::{command, folder, runtap};
 
-/// A collector that listens.
+/// A running collector.
 pub(crate) struct Collector {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -29,7 +29,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// `jvm hq` with these words, on a port of its own.
+    /// Starts `jvm hq` with these arguments, on its own port.
     #[track_caller]
     pub(crate) fn start(words: &[&str]) -> Self {
         let mut collector = command(["jvm", "hq", "--listen", "127.0.0.1:0"]);
@@ -59,30 +59,30 @@ impl Collector {
         Self { child, address, told, heard: Some(heard), result: Some(result) }
     }
 
-    /// What was said on stderr so far.
-    pub(crate) fn told(&self) -> String {
+    /// Returns the text printed to stderr so far.
+    pub(crate) fn stderr_so_far(&self) -> String {
         self.told.lock().unwrap().clone()
     }
 
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        eventually(text, || self.told().contains(text).then_some(()));
+        eventually(text, || self.stderr_so_far().contains(text).then_some(()));
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end: what it printed, what it said, and its exit code.
+    /// Waits for the exit: returns stdout, stderr and the exit code.
     #[track_caller]
     pub(crate) fn wait(mut self) -> (String, String, Option<i32>) {
         let status = eventually("its end", || self.child.try_wait().unwrap());
         let printed = self.result.take().unwrap().join().unwrap();
         self.heard.take().unwrap().join().unwrap();
-        (String::from_utf8(printed).unwrap(), self.told(), status.code())
+        (String::from_utf8(printed).unwrap(), self.stderr_so_far(), status.code())
     }
 
-    /// The same, of which the JSON is what counts.
+    /// Waits for the exit with this code; returns the agents of the JSON document.
     #[track_caller]
     pub(crate) fn agents(self, code: i32) -> Vec<Value> {
         let (printed, told, status) = self.wait();
@@ -95,13 +95,13 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What the collector at this control socket says of an agent.
+/// Returns the status of an agent from the collector at this control socket.
 #[track_caller]
 pub(crate) fn status(control: &Path, agent: usize) -> Value {
     let mut stream = UnixStream::connect(control).unwrap();
@@ -111,7 +111,7 @@ pub(crate) fn status(control: &Path, agent: usize) -> Value {
     serde_json::from_str::<Value>(&line).unwrap()["agents"].get(agent).cloned().unwrap_or_default()
 }
 
-/// Says what a recorded agent has said, to its end.
+/// Replays the bytes of a recorded agent to their end.
 #[track_caller]
 pub(crate) fn play(address: SocketAddr, dialect: Dialect, steps: &[Step]) {
     FakeAgent::dial(address, dialect).unwrap().run(steps).unwrap();
@@ -119,7 +119,7 @@ pub(crate) fn play(address: SocketAddr, dialect: Dialect, steps: &[Step]) {
 
 const VERSIONS: [(&str, u64); 5] = [("1", 1), ("2", 2), ("3", 3), ("4", 4), ("f1", 241)];
 
-/// The truth of the built-in program is what is collected of it, in every version.
+/// In every version, the collected data equals the built-in program's own counts.
 #[test]
 fn the_demo_is_collected_as_it_was() {
     let runs = VERSIONS.map(|(version, number)| {
@@ -151,7 +151,7 @@ fn the_demo_is_collected_as_it_was() {
     }
 }
 
-/// An agent's document has these, and no others.
+/// Checks that an agent's document has exactly these members.
 pub(crate) fn has_the_members_of_an_agent(document: &Value) {
     let members: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
     let mut contract = [
@@ -179,7 +179,7 @@ pub(crate) fn has_the_members_of_an_agent(document: &Value) {
     assert_eq!(members, contract);
 }
 
-/// The members that other programs rely on are there, and those only.
+/// The documented members are present, and no others.
 #[test]
 fn the_document_has_the_members_of_the_contract() {
     let (dialect, steps) = require!(recorded("v1_basic"));
@@ -209,9 +209,9 @@ fn the_document_has_the_members_of_the_contract() {
     assert_eq!(members, contract);
 }
 
-/// The report for people has what happened, and fits.
+/// The report contains the calls and exceptions, and fits into a terminal.
 #[test]
-fn the_report_tells_what_was_called_and_thrown() {
+fn the_report_has_calls_and_exceptions() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let collector = Collector::start(&["--once", "--slow", "10ms", "--limit", "0"]);
     play(collector.address, dialect, &steps);
@@ -231,9 +231,9 @@ fn the_report_tells_what_was_called_and_thrown() {
     }
 }
 
-/// Ctrl-C stops the agents, takes what they have, and is a whole result.
+/// Ctrl-C stops the agents, collects their remaining data, and gives a complete result.
 #[test]
-fn an_interrupt_stops_the_agents_and_prints_what_came() {
+fn an_interrupt_stops_the_agents_and_prints_the_results() {
     for (version, signal) in [("1", Signal::INT), ("f1", Signal::TERM)] {
         let folder = folder();
         let path = folder.path().join("hq.sock");
@@ -253,7 +253,7 @@ fn an_interrupt_stops_the_agents_and_prints_what_came() {
     }
 }
 
-/// An agent that does not end is waited for, but not when somebody insists.
+/// The collector waits for an agent that does not exit, until a second interrupt.
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let collector = Collector::start(&["--format", "json"]);
@@ -278,7 +278,7 @@ fn a_second_interrupt_does_not_wait() {
 
 /// Without an agent there is nothing to report.
 #[test]
-fn nobody_came() {
+fn a_run_without_agents_is_reported() {
     let (_, told, code) = Collector::start(&["--duration", "200ms"]).wait();
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("no agent has connected"), "{told}");
@@ -292,7 +292,7 @@ fn nobody_came() {
     runtap(["jvm", "hq", "--listen", &address]).expect_code(1).says("another collector");
 }
 
-/// What a script sends is what agents are told; the socket is ours alone.
+/// Commands of a script reach the agents; only the current user can access the socket.
 #[test]
 fn scripts_command_agents() {
     let folder = folder();
@@ -327,9 +327,9 @@ fn scripts_command_agents() {
     send("status").expect_code(3).says("--control");
 }
 
-/// A client that says nothing, half a line, junk or too much costs nobody else anything.
+/// A client that sends nothing, half a line, garbage or too much does not delay other clients.
 #[test]
-fn hostile_clients_of_the_control_socket_block_nobody() {
+fn hostile_clients_of_the_control_socket_do_not_block_others() {
     let folder = folder();
     let path = folder.path().join("hq.sock");
     let collector = Collector::start(&["--control", path.to_str().unwrap(), "--format", "json"]);
@@ -342,7 +342,7 @@ fn hostile_clients_of_the_control_socket_block_nobody() {
     let mut endless = UnixStream::connect(&path).unwrap();
     endless.write_all(&[b'x'; 5000]).unwrap();
     let mut answer = String::new();
-    // It ends the connection with bytes unread.
+    // The server closes the connection with unread bytes.
     let _ = endless.read_to_string(&mut answer);
     assert!(answer.is_empty() || answer.contains("too long"), "{answer}");
     let junk = silent.get_mut(1).unwrap();
@@ -354,9 +354,9 @@ fn hostile_clients_of_the_control_socket_block_nobody() {
     assert_eq!(collector.wait().2, Some(143));
 }
 
-/// What was recorded gives the same report again.
+/// A recording gives the report of the live collection.
 #[test]
-fn a_recording_gives_the_same_again() {
+fn a_recording_gives_the_report_of_the_collection() {
     let (dialect, steps) = require!(recorded("v4_basic"));
     let folder = folder();
     let path = folder.path().join("recording");

@@ -1,4 +1,4 @@
-//! Agents at the ends of what their versions can say, and configurations that agents do not take, before the real collector.
+//! Agents that send extreme values of their versions, and configurations that agents reject, with the real collector.
 
 use std::fs;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cli_jvm::{Collector, play};
-use crate::cli_jvm_wrong::{Collected, begin, breaks, collect_from, end, entry, exit, name, speaks};
+use crate::cli_jvm_wrong::{Collected, begin, collect_from, end, entry, exit, has_rule, name, sending};
 use crate::common::{folder, runtap};
 
-/// From hello to a data connection, as F1 has it.
+/// Steps from the hello to a data connection, in F1.
 pub(crate) fn begin_f1() -> Vec<Step> {
     let process = Process {
         pid: 7,
@@ -38,7 +38,7 @@ pub(crate) fn begin_f1() -> Vec<Step> {
     ]
 }
 
-/// A call of method 1, from this number on.
+/// Encodes a call of method 1, with sequence numbers from `sequence` on.
 fn call(thread: u32, sequence: u64) -> Vec<u8> {
     let rows = [(BatchKind::Entry, 0), (BatchKind::Exit, 5)]
         .map(|(kind, delta)| BatchEvent { kind, method: 1, delta }.to_bytes());
@@ -51,7 +51,7 @@ fn named() -> Vec<u8> {
     say(Dialect::F1, &Message::MapMethod { method: 1, signature })
 }
 
-/// Ids have 32 bits: behind the last one comes 0, and events around it can be out of order as anywhere else.
+/// Ids have 32 bits and wrap to 0; events around the wrap can arrive out of order.
 #[test]
 fn sequence_ids_wrap() {
     let data = [
@@ -63,7 +63,7 @@ fn sequence_ids_wrap() {
         entry(3, 1),
         entry(2, 1),
     ];
-    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &speaks(data.concat()), 5);
+    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &sending(data.concat()), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&4.into(), &2.into(), &1.into()));
     let ids = (&agent["first_sequence"], &agent["last_sequence"]);
     assert_eq!(ids, (&0xffff_fffe_u64.into(), &0x1_0000_0003_u64.into()));
@@ -71,13 +71,13 @@ fn sequence_ids_wrap() {
     assert_eq!(losses["open_calls"], 2);
 }
 
-/// Threads that F1 has and the older versions can't have.
+/// More threads than the older versions can number.
 #[test]
 fn more_threads_than_16_bits_can_number() {
     let threads = 70_000_u32;
     let calls: Vec<u8> = (0..threads)
         .flat_map(|thread| {
-            // Far apart: the largest id there is, too.
+            // Spread over the range, including the largest id.
             let id = u32::MAX - thread * 61_000;
             let end = Message::ThreadEnd { thread: id, time: 2000 };
             [call(id, 0), say(Dialect::F1, &end)].concat()
@@ -96,7 +96,7 @@ fn more_threads_than_16_bits_can_number() {
     );
 }
 
-/// What reports of threads take grows with the trace, and not with its threads times its calls.
+/// The cost of thread reports grows with the trace, not with threads times calls.
 #[test]
 fn reports_of_many_threads_come_at_once() {
     let folder = folder();
@@ -104,16 +104,16 @@ fn reports_of_many_threads_come_at_once() {
     let calls: Vec<u8> = (0..70_000).flat_map(|thread| call(thread, 0)).collect();
     fs::write(folder.path().join("agent0.ctl.a2h.bin"), [0, 0xf1]).unwrap();
     fs::write(folder.path().join("agent0.data0.a2h.bin"), [vec![0x1e, 0], named(), calls].concat()).unwrap();
-    // At minutes, as it took when each thread cost a look at all nodes, both are killed.
+    // When each thread required a pass over all nodes, both took minutes and would be killed.
     let threads = runtap(["jvm", "report", path, "threads", "--format", "json"]).expect_code(0).json();
     assert_eq!(threads["agents"][0]["threads"].as_array().unwrap().len(), 70_000);
     let folded = runtap(["jvm", "report", path, "--to", "folded", "--view", "calls", "-o", "-"]);
     assert_eq!(folded.expect_code(0).text().lines().count(), 70_000);
 }
 
-/// The original agents begin again with 0, and do not say so.
+/// The original agents wrap to 0 without reporting it.
 #[test]
-fn threads_of_version_1_that_may_share_a_number_are_told() {
+fn threads_of_version_1_that_may_share_a_number_are_reported() {
     let mut sequence = 0;
     let calls: Vec<u8> = (0..=u32::from(u16::MAX))
         .flat_map(|thread| {
@@ -127,12 +127,12 @@ fn threads_of_version_1_that_may_share_a_number_are_told() {
         })
         .collect();
     let data = [name(1, "a/B.run;1;()V"), calls].concat();
-    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &speaks(data), 0);
+    let Collected { agent, losses, .. } = collect_from(Dialect::V1, &sending(data), 0);
     assert_eq!((&agent["threads"], &agent["entries"]), (&65_536.into(), &65_536.into()));
-    assert!(breaks(&losses, "FROG030"), "{losses}");
+    assert!(has_rule(&losses, "FROG030"), "{losses}");
 }
 
-/// Each thread of F1 has numbers of its own: one that lies costs the others nothing.
+/// In F1 each thread has its own sequence: wrong numbers of one thread do not affect the others.
 #[test]
 fn a_thread_of_f1_that_lies_about_its_numbers() {
     let drop = |thread, sequence, count| {
@@ -145,7 +145,7 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
         call(1, 0),
         call(1, 4),
         call(1, 4),
-        // The largest number there is.
+        // The largest sequence number.
         call(2, u64::MAX - 2),
         call(3, 0),
         drop(3, 2, 40),
@@ -158,12 +158,12 @@ fn a_thread_of_f1_that_lies_about_its_numbers() {
     assert_eq!((&losses["dropped"], &losses["drops_of_unknown_size"]), (&40.into(), &1.into()));
     assert_eq!(losses["repeated"], 2);
     assert_eq!(losses["missing"], u64::MAX);
-    assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
+    assert!(has_rule(&losses, "FROG019") && has_rule(&losses, "FROG020"), "{losses}");
 }
 
-/// The largest numbers that messages can have, in every report that is made of them.
+/// The largest values of messages, in every report.
 #[test]
-fn numbers_at_their_ends() {
+fn extreme_numbers_are_reported_correctly() {
     let most = Count { method: 1, calls: u64::MAX, thrown: u64::MAX, nanoseconds: u64::MAX };
     let counts = [most, Count { method: 2, ..most }].map(Count::to_bytes);
     let snapshot = |reset| {
@@ -201,7 +201,7 @@ fn numbers_at_their_ends() {
     let recording = folder.path().join("recording");
     let path = recording.to_str().unwrap();
     for format in ["json", "text"] {
-        // The one before is in the way.
+        // Removes the previous recording.
         let _ = fs::remove_dir_all(path);
         let collector = Collector::start(&["--once", "--format", format, "--record", path]);
         play(
@@ -234,9 +234,9 @@ fn numbers_at_their_ends() {
     }
 }
 
-/// A pattern that Java does not take is the agent's to find: it says so and ends, which is no reason for others to.
+/// The agent itself detects a pattern that Java rejects: it reports that and exits; other agents continue.
 #[test]
-fn a_configuration_that_an_agent_does_not_take() {
+fn a_configuration_that_an_agent_rejects_is_reported() {
     let text = JavaStr::from_bytes(b"Unclosed group near index 1");
     for dialect in [Dialect::V1, Dialect::V4, Dialect::F1] {
         let error = say(dialect, &Message::Error { text });
@@ -244,14 +244,14 @@ fn a_configuration_that_an_agent_does_not_take() {
         let Collected { agent, told, losses } = collect_from(dialect, &steps, 5);
         assert_eq!(agent["entries"], 0);
         assert!(told.contains("agent 1 reports an error: Unclosed group near index 1"), "{told}");
-        assert!(breaks(&losses, "FROG017"), "{losses}");
+        assert!(has_rule(&losses, "FROG017"), "{losses}");
         assert_eq!(losses["errors"], json!(["Unclosed group near index 1"]));
     }
 }
 
-/// Versions 2 to 4 have 16 bits for its length: an agent that waits for it would wait for ever.
+/// Versions 2 to 4 have 16 bits for the length, so an agent would wait forever for the remaining bytes.
 #[test]
-fn a_configuration_that_a_version_can_not_have() {
+fn a_configuration_too_long_for_a_version_is_rejected() {
     let long = format!("^a/{}$", "b".repeat(65_530));
     let patterns = vec![JavaString::from(long.as_str())];
     let too_long = Configuration { inclusions: patterns, ..Configuration::default() };
@@ -261,7 +261,7 @@ fn a_configuration_that_a_version_can_not_have() {
     assert!(refused.run(&[Step::Hello, Step::AwaitEnd]).is_ok());
     assert_eq!(refused.configurations, []);
     assert!(refused.errors[0].contains("configuration"), "{:?}", refused.errors);
-    // F1 can have it.
+    // F1 supports it.
     let steps = [begin_f1(), vec![Step::Data(0, [named(), call(1, 0)].concat())], end()].concat();
     let mut agent = FakeAgent::dial(collector.address, Dialect::F1).unwrap();
     agent.run(&steps).unwrap();
@@ -273,7 +273,8 @@ fn a_configuration_that_a_version_can_not_have() {
     assert_eq!((&agents[0]["entries"], &agents[1]["entries"]), (&0.into(), &1.into()));
 }
 
-/// Before start a configuration replaces the one before; later it would be the end of an original agent, so it is not sent.
+/// Before start, a configuration replaces the previous one; later it would terminate an original agent, so it is not
+/// sent.
 #[test]
 fn agents_are_configured_again_until_they_start() {
     let folder = folder();
@@ -293,7 +294,7 @@ fn agents_are_configured_again_until_they_start() {
     send(r#"configure {"include": ["^a b/", "^c/"]}"#).expect_code(0);
     send(r#"configure 1 {"exclude": ["^d/"]}"#).expect_code(0);
     for (agent, dialect) in agents.iter_mut().zip(["V1", "V4", "F1"]) {
-        // They are heard together, or one after the other.
+        // The configurations arrive together, or one after another.
         while agent.configurations.len() < if dialect == "V4" { 3 } else { 2 } {
             agent.run(&[Step::AwaitConfiguration]).unwrap();
         }
@@ -329,9 +330,9 @@ fn agents_are_configured_again_until_they_start() {
     assert_eq!(again.expect_code(0).json()["agents"], Value::Array(live));
 }
 
-/// An agent that says a configuration itself, which is not its part.
+/// An agent sends a configuration itself, which is a protocol violation.
 #[test]
-fn a_configuration_that_comes_from_an_agent() {
+fn a_configuration_sent_by_an_agent_is_a_violation() {
     let said = Configuration::default().to_message(Dialect::V1).unwrap();
     let steps = [begin(), vec![Step::Data(0, entry(0, 1)), Step::Control(said), Step::AwaitEnd]].concat();
     let Collected { agent, told, .. } = collect_from(Dialect::V1, &steps, 5);
@@ -339,7 +340,7 @@ fn a_configuration_that_comes_from_an_agent() {
     assert!(told.contains("FROG001"), "{told}");
 }
 
-/// Agents that send counts send no calls: lines and report tell what they have counted.
+/// Agents in counts mode send no calls: lines and report show their counts.
 #[test]
 fn counts_are_calls_too() {
     let collector = Collector::start(&["--mode", "counts", "--interval", "200ms", "--once"]);
@@ -354,7 +355,7 @@ fn counts_are_calls_too() {
         let rows = CountRows { snapshot, time: 0, last: true, reset: false, rows: Rows::new(&rows) };
         agent.run(&[Step::Data(0, say(Dialect::F1, &Message::Counts(rows)))]).unwrap();
         std::thread::sleep(Duration::from_millis(20));
-        let told = collector.told();
+        let told = collector.stderr_so_far();
         let mut lines = told.lines().filter(|line| line.contains("/s)"));
         lines.next_back().filter(|line| line.contains("000 calls (") && !line.contains("(0/s)")).map(drop)
     });
@@ -364,9 +365,9 @@ fn counts_are_calls_too() {
     assert!(printed.contains("000 calls of 1 method"), "{printed}");
 }
 
-/// A program beyond the limit is not traced: the result says so, and is partial.
+/// A program beyond the limit is not traced: the result reports it, and is partial.
 #[test]
-fn agents_for_which_there_is_no_room_are_told_of() {
+fn agents_beyond_the_limit_are_reported() {
     let collector = Collector::start(&["--format", "json"]);
     let living = [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)];
     let mut agents: Vec<FakeAgent> = (0..64)
@@ -385,7 +386,7 @@ fn agents_for_which_there_is_no_room_are_told_of() {
     for agent in &mut agents {
         agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).unwrap();
     }
-    eventually("their ends", || (collector.told().matches(" ended").count() == 64).then_some(()));
+    eventually("their ends", || (collector.stderr_so_far().matches(" ended").count() == 64).then_some(()));
     collector.signal(Signal::INT);
     let (_, told, code) = collector.wait();
     assert_eq!(code, Some(5), "{told}");

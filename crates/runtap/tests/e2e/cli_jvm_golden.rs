@@ -1,6 +1,6 @@
-//! Every file that is made of a recording, to the byte, so that a change of any is seen: two recordings of the original agents
-//! that are small enough to read. What is packed is unpacked, what is no text is in hexadecimal, and of the SVG the page's
-//! script is left out, which is inferno's. `INSTA_UPDATE=always` writes them anew.
+//! Compares every file made from a recording byte by byte, so that any change is noticed: two recordings of the
+//! original agents that are small enough to read. Compressed files are unpacked, binary ones shown in hexadecimal; the
+//! SVG's script, which is inferno's, is omitted. `INSTA_UPDATE=always` updates the snapshots.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,15 +12,15 @@ use runtap_testkit::{Skip, require, shared_data, shared_dir};
 
 use crate::common::{folder, runtap};
 
-/// Where a recording of the original agents is.
+/// Returns the path of a recording of the original agents.
 fn recording(name: &str) -> Result<String, Skip> {
     shared_data(format!("bytefrog/{name}.json"))?;
     let path = shared_dir().expect("it was read").join("data/bytefrog").join(name);
     Ok(path.display().to_string())
 }
 
-/// What `jvm report` writes of a recording with these words.
-fn made(recording: &str, words: &[&str]) -> Vec<u8> {
+/// Returns the output of `jvm report` on a recording with these arguments.
+fn report_of(recording: &str, words: &[&str]) -> Vec<u8> {
     let folder = folder();
     let file: PathBuf = folder.path().join("made");
     let target = file.to_str().unwrap();
@@ -30,7 +30,7 @@ fn made(recording: &str, words: &[&str]) -> Vec<u8> {
     fs::read(file).unwrap()
 }
 
-/// As text that can be compared and read.
+/// Converts an output to text that can be compared and read.
 fn shown(bytes: Vec<u8>) -> String {
     let mut plain = Vec::new();
     if GzDecoder::new(&bytes[..]).read_to_end(&mut plain).is_err() {
@@ -43,7 +43,7 @@ fn shown(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Without what changes with each version of the program, or with each run.
+/// Removes values that change with each version of the program, or with each run.
 fn unversioned(text: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = text
@@ -61,7 +61,7 @@ fn unversioned(text: &str) -> String {
     text
 }
 
-/// 32 bytes a line, and what of them is text.
+/// Formats 32 bytes per line, with their printable characters.
 fn hexadecimal(bytes: &[u8]) -> String {
     let row = |row: &[u8]| {
         let mut hex = String::new();
@@ -79,7 +79,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 fn files_for_viewers_to_the_byte() {
     let recording = require!(recording("v1_lambda"));
     for format in ["speedscope", "folded", "flamegraph", "pprof", "chrome", "perfetto", "firefox"] {
-        let of = |view| shown(made(&recording, &["--to", format, "--view", view, "-o", "FILE"]));
+        let of = |view| shown(report_of(&recording, &["--to", format, "--view", view, "-o", "FILE"]));
         insta::assert_snapshot!(format!("jvm-{format}-time"), of("time"));
         if ["speedscope", "folded", "flamegraph", "pprof"].contains(&format) {
             insta::assert_snapshot!(format!("jvm-{format}-calls"), of("calls"));
@@ -87,12 +87,12 @@ fn files_for_viewers_to_the_byte() {
     }
 }
 
-/// Of version 4, which tells of lines.
+/// Of version 4, which has line visits.
 #[test]
 fn coverage_files_to_the_byte() {
     let recording = require!(recording("v4_suspend"));
     for format in ["lcov", "jacoco", "cobertura"] {
-        let file = shown(made(&recording, &["--coverage", &format!("{format}=FILE")]));
+        let file = shown(report_of(&recording, &["--coverage", &format!("{format}=FILE")]));
         insta::assert_snapshot!(format!("jvm-{format}"), file);
     }
 }

@@ -1,5 +1,5 @@
-//! What `jvm hq --record` and `jvm report` do where something is in their way: disks that are full, folders that are gone,
-//! files that are none, agents that have counted only, options that would have no effect.
+//! `jvm hq --record` and `jvm report` in adverse conditions: full disks, missing folders, paths that are not files,
+//! agents with counts only, and options without effect.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ use rustix::fs::{CWD, FileType, Mode as Rights, mknodat};
 use crate::cli_jvm::Collector;
 use crate::common::{folder, runtap};
 
-/// A folder with what an F1 agent has sent.
+/// Writes a recording of an F1 agent that sent `data`.
 pub(crate) fn recording(folder: &Path, data: &[Message<'_>]) -> String {
     let process = Process {
         pid: 7,
@@ -49,15 +49,15 @@ fn shown(words: &[&str]) -> String {
     runtap([&["jvm", "report"], words].concat()).expect_code(0).text().to_owned()
 }
 
-/// Puts something in the way of a recording.
-type Spoil = fn(&Path);
+/// Makes a recording fail.
+type Sabotage = fn(&Path);
 
-/// A recording that is not what was asked for is told, and by the exit code.
+/// A recording that fails is reported, and by the exit code.
 #[test]
-fn a_recording_that_fails_is_told_and_partial() {
+fn a_failed_recording_is_reported_and_partial() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let dir = folder();
-    let spoils: [(&str, Spoil, &str); 3] = [
+    let spoils: [(&str, Sabotage, &str); 3] = [
         ("full", |path| symlink("/dev/full", path.join("agent0.data0.a2h.bin")).unwrap(), "No space left"),
         ("gone", |path| fs::remove_dir(path).unwrap(), "does not exist"),
         ("taken", |path| fs::create_dir(path.join("agent0.ctl.a2h.bin")).unwrap(), "agent0.ctl.a2h.bin"),
@@ -82,9 +82,9 @@ fn pipe(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Rights::RUSR | Rights::WUSR, 0).unwrap();
 }
 
-/// Whoever opens a pipe waits for its writer, and a device has no end.
+/// Opening a pipe would wait for its writer, and a device is endless.
 #[test]
-fn what_is_no_file_is_not_read() {
+fn a_path_that_is_not_a_file_is_not_read() {
     let dir = folder();
     let began = Instant::now();
     let calls =
@@ -108,7 +108,7 @@ fn what_is_no_file_is_not_read() {
     for (kind, name) in [("bytes", "agent0.data0.a2h.bin"), ("index", "agent0.data0.a2h.chunks.tsv")] {
         let path = recording(&dir.path().join(kind), &[]);
         let file = dir.path().join(kind).join(name);
-        // It may not be there.
+        // It may not exist.
         let _ = fs::remove_file(&file);
         pipe(&file);
         refused(&[&path], 2, "it is not a regular file");
@@ -125,7 +125,7 @@ fn what_is_no_file_is_not_read() {
     assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
 
-/// What was counted has no times, and none are made up.
+/// Counts have no times, and none are invented.
 #[test]
 fn counts_have_calls_and_nothing_else() {
     let dir = folder();
@@ -156,7 +156,7 @@ fn counts_have_calls_and_nothing_else() {
     refused(&[&after, "--to", "folded", "-o", "-"], 1, "the agent has sent counts only");
 }
 
-/// A call that had not ended took what it took until the end, at least; nobody says that it took nothing.
+/// A call that has not ended has at least its time until the end of the recording, instead of zero.
 #[test]
 fn calls_without_an_end_have_their_time_so_far() {
     let dir = folder();
@@ -184,7 +184,7 @@ fn calls_without_an_end_have_their_time_so_far() {
     let methods = runtap(["jvm", "report", &path, "methods", "--format", "json"]).expect_code(0).json();
     let first = &methods["agents"][0]["methods"][0];
     assert_eq!((&first["name"], &first["without_end"]), (&"a.B.main()".into(), &1.into()));
-    // A thread that nobody has.
+    // A thread that does not exist.
     refused(&[&path, "tree", "--thread", "77"], 2, "has no thread 77");
     assert!(shown(&[&path, "tree", "--thread", "5"]).contains("a.B.work()"));
 }
@@ -204,7 +204,7 @@ fn a_suspension_is_no_loss() {
 }
 
 #[test]
-fn options_without_an_effect_are_refused() {
+fn options_without_an_effect_are_rejected() {
     let dir = folder();
     let path = recording(dir.path(), &[]);
     for words in [
@@ -227,7 +227,7 @@ fn options_without_an_effect_are_refused() {
     assert!(zero.expect_code(3).stderr.contains("no agent has connected"), "{zero}");
 }
 
-/// Files of a part, and of an agent, are others than those of the whole, and lie beside the recording.
+/// Files of a part, and of an agent, have other names than those of the whole, and are in the recording's folder.
 #[test]
 fn files_have_names_of_their_own() {
     let dir = folder();
@@ -248,16 +248,16 @@ fn files_have_names_of_their_own() {
         ["run.dir", "run.dir-0ns-1000000000ns.folded", "run.dir-agent0.folded", "run.dir.folded"]
     );
     assert_eq!(fs::read_dir(&path).unwrap().count(), 2);
-    // Equal traces give equal files: the time in them is the recording's.
-    // The recording has no end, so what did not run is unknown.
+    // Equal traces give equal files: the time in them is the recording's. The recording has no end, so it is unknown
+    // which lines did not run.
     let cobertura = runtap(["jvm", "report", &path, "--coverage", "cobertura=-"]);
     let cobertura = cobertura.expect_code(5).text();
     assert!(cobertura.contains("timestamp=\"1700000000000\""), "{cobertura}");
 }
 
-/// Parts are marked so that they can be chosen afterwards.
+/// Parts are marked so that they can be selected later.
 #[test]
-fn parts_that_can_not_be_chosen_are_refused() {
+fn parts_that_cannot_be_selected_are_rejected() {
     let dir = folder();
     let at = |name: &str| dir.path().join(name).display().to_string();
     let (socket, target) = (at("hq.sock"), at("run.dir"));

@@ -1,4 +1,4 @@
-//! The live view on a terminal: it shows what comes, takes keys, and gives the terminal back however it ends.
+//! The live view on a terminal: it shows new data, handles keys, and restores the terminal however it exits.
 
 use runtap_testkit::eventually;
 use rustix::process::Signal;
@@ -7,12 +7,12 @@ use rustix::termios::tcgetattr;
 use crate::cli_terminal::Terminal;
 use crate::common::command;
 
-/// To the other screen of the terminal, and back.
+/// Switches to the alternate screen, and back.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// The rows of the screen that these bytes have drawn: the view draws what has changed only.
-fn drawn(raw: &str) -> Vec<String> {
+/// Returns the rows of the screen that result from these bytes: the view draws only changes.
+fn screen_rows(raw: &str) -> Vec<String> {
     let (rows, columns) = (50, 100);
     let mut screen = vec![vec![' '; columns]; rows];
     let (mut row, mut column) = (0, 0);
@@ -39,7 +39,7 @@ fn drawn(raw: &str) -> Vec<String> {
     screen.into_iter().map(|row| row.into_iter().collect()).collect()
 }
 
-/// What follows an escape and a bracket, up to its letter.
+/// Returns a sequence after escape and bracket, up to its final letter.
 fn sequence(letters: impl Iterator<Item = char>) -> String {
     let mut sequence = String::new();
     for letter in letters.skip(1) {
@@ -51,10 +51,10 @@ fn sequence(letters: impl Iterator<Item = char>) -> String {
     sequence
 }
 
-/// Waits until a row of the screen has this text.
+/// Waits until a row of the screen contains this text.
 #[track_caller]
-pub(crate) fn see(terminal: &Terminal, text: &str) {
-    eventually(text, || drawn(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
+pub(crate) fn wait_for_row(terminal: &Terminal, text: &str) {
+    eventually(text, || screen_rows(&terminal.raw()).iter().any(|row| row.contains(text)).then_some(()));
 }
 
 fn live(words: &[&str]) -> Terminal {
@@ -65,24 +65,24 @@ fn live(words: &[&str]) -> Terminal {
 fn keys_show_and_command_and_the_report_is_left() {
     let mut terminal = live(&["--duration", "60s"]);
     let before = terminal.modes.clone();
-    see(&terminal, "shop.Worker.run()");
+    wait_for_row(&terminal, "shop.Worker.run()");
     assert!(terminal.raw().contains(ENTER));
     assert_ne!(terminal.modes(), before);
     terminal.type_in("2");
-    see(&terminal, "shop.Store.query(String, Object[])");
+    wait_for_row(&terminal, "shop.Store.query(String, Object[])");
     terminal.type_in("3");
-    see(&terminal, "shop.OutOfStock");
+    wait_for_row(&terminal, "shop.OutOfStock");
     terminal.type_in("4");
-    see(&terminal, "orders = 1 to 50");
+    wait_for_row(&terminal, "orders = 1 to 50");
     terminal.type_in("u6");
-    see(&terminal, "agent 0 was told: suspend");
+    wait_for_row(&terminal, "agent 0 was told: suspend");
     terminal.type_in("u");
-    see(&terminal, "agent 0 was told: unsuspend");
+    wait_for_row(&terminal, "agent 0 was told: unsuspend");
     terminal.type_in("q");
     let raw = terminal.shared();
     let keyboard = terminal.keyboard();
     let (text, code) = terminal.wait();
-    // What was not recorded, was not meant to be.
+    // Nothing was lost: recording was not requested.
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(tcgetattr(&keyboard).map(|modes| format!("{modes:?}")).unwrap(), before);
     let raw = raw.lock().unwrap().clone();
@@ -96,7 +96,7 @@ fn signals_give_the_terminal_back() {
     for signal in [Signal::TERM, Signal::INT] {
         let terminal = live(&["--duration", "60s"]);
         let before = terminal.modes.clone();
-        see(&terminal, "shop.Worker.run()");
+        wait_for_row(&terminal, "shop.Worker.run()");
         terminal.signal(signal);
         let (raw, keyboard) = (terminal.shared(), terminal.keyboard());
         let (text, code) = terminal.wait();
@@ -108,7 +108,7 @@ fn signals_give_the_terminal_back() {
 }
 
 #[test]
-fn plain_lines_are_there_for_who_wants_them() {
+fn plain_lines_are_available_on_request() {
     let terminal = live(&["--duration", "1s", "--plain"]);
     let raw = terminal.shared();
     let (text, code) = terminal.wait();

@@ -1,6 +1,6 @@
-//! What a large trace takes of the program's memory. The bar is 100 MB for 10,000 methods in each of 100 threads, each with a
-//! place of its own in the call tree, whatever is asked of it (docs/jvm-recordings.md has the figures). Reports have a quarter of
-//! that, which a program without optimization has done in time: what is held more than once is seen just as well.
+//! Memory of the program for a large trace. The limit is 100 MB for 10,000 methods in each of 100 threads, each with
+//! its own place in the call tree, for every report (docs/jvm-recordings.md has the figures). These tests use a quarter
+//! of that, which an unoptimized program can process in time and which reveals duplicated data equally well.
 
 mod crowds;
 mod deep;
@@ -14,22 +14,22 @@ use runtap_testkit::eventually;
 use runtap_testkit::fake_agent::{FakeAgent, Step, say};
 
 use crate::cli_jvm_extremes::begin_f1;
-use crate::cli_jvm_live::see;
+use crate::cli_jvm_live::wait_for_row;
 use crate::cli_jvm_wrong::end;
 use crate::cli_terminal::Terminal;
 use crate::common::{command, folder};
 
 const METHODS: u32 = 10_000;
 const THREADS: u32 = 25;
-/// A quarter of what is left of the bar without what a small trace takes, and that. The executable, of which tests have a large
-/// one, is not in it.
-const MOST: u64 = 32_000_000;
-/// The live view looks at a trace the less often the more a look costs: of a large one a program without optimization would
-/// take minutes. A twentieth of it takes 16 to 19 MB: the tree has 4 of them, names and all else the rest, as with more threads.
-const WATCHED: u32 = 5;
-const MOST_WATCHED: u64 = 22_000_000;
+/// A quarter of the limit's part beyond a small trace, plus the memory of a small trace. Excludes the executable, which
+/// is large in tests.
+const MAX_BYTES: u64 = 32_000_000;
+/// The live view examines a large trace less often, because that costs more; an unoptimized program would take minutes.
+/// A twentieth takes 16 to 19 MB: 4 for the tree, the rest for names and everything else, as with more threads.
+const WATCHED_THREADS: u32 = 5;
+const MAX_WATCHED_BYTES: u64 = 22_000_000;
 
-/// What an agent says on its data connection.
+/// Encodes the data connection of an agent.
 fn calls(threads: u32) -> Vec<u8> {
     let names = (0..METHODS).flat_map(|method| {
         let signature =
@@ -50,7 +50,7 @@ fn calls(threads: u32) -> Vec<u8> {
     names.chain(batches).collect()
 }
 
-/// The most that a program has had in memory so far, without what is mapped from files.
+/// Returns the peak memory of a program so far, without file mappings.
 pub(crate) fn peak(id: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     let of = |name: &str| {
@@ -60,7 +60,7 @@ pub(crate) fn peak(id: u32) -> Option<u64> {
     Some(of("VmHWM:")?.saturating_sub(of("RssFile:")?) * 1024)
 }
 
-/// The most that a program has had, until its end.
+/// Checks the peak memory of a program until it exits.
 #[track_caller]
 fn most(child: &mut Child, what: &str) {
     let id = child.id();
@@ -69,7 +69,7 @@ fn most(child: &mut Child, what: &str) {
         most = most.max(peak(id).unwrap_or(0));
         child.try_wait().unwrap()
     });
-    assert!(most > 0 && most <= MOST, "{what}: {most} bytes");
+    assert!(most > 0 && most <= MAX_BYTES, "{what}: {most} bytes");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn reports_of_a_large_trace_stay_within_the_bar() {
     }
 }
 
-/// The live view of all threads, of one, and of the methods.
+/// The live view of all threads, of one thread, and of the methods.
 #[test]
 fn the_live_view_of_a_large_trace_stays_within_the_bar() {
     let mut terminal = Terminal::start(command(["jvm", "hq", "--listen", "127.0.0.1:0"]), 100);
@@ -98,22 +98,22 @@ fn the_live_view_of_a_large_trace_stays_within_the_bar() {
         rest.split(|c: char| c.is_whitespace() || c == '\x1b').next()?.parse().ok()
     });
     let mut agent = FakeAgent::dial(address, Dialect::F1).unwrap();
-    agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED))]].concat()).unwrap();
-    // All of it has come: a view of a part has other threads.
-    see(&terminal, "50,000 calls");
+    agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED_THREADS))]].concat()).unwrap();
+    // All data has arrived: a view of a part has other threads.
+    wait_for_row(&terminal, "50,000 calls");
     let mut most = 0;
     for (keys, text) in
         [("2", ".method"), ("1", ".method"), ("t", ", thread 0"), ("t", ", thread 1"), ("2", ".method")]
     {
         terminal.type_in(keys);
-        see(&terminal, text);
+        wait_for_row(&terminal, text);
         most = most.max(peak(terminal.id()).unwrap());
     }
     agent.run(&end()).unwrap();
-    see(&terminal, "ended");
+    wait_for_row(&terminal, "ended");
     most = most.max(peak(terminal.id()).unwrap());
     terminal.type_in("q");
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(0), "{text}");
-    assert!(most <= MOST_WATCHED, "{most} bytes");
+    assert!(most <= MAX_WATCHED_BYTES, "{most} bytes");
 }

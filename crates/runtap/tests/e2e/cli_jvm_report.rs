@@ -1,5 +1,5 @@
-//! `jvm report` and `jvm replay`: what they say of the recordings of the original agents, of a recording that `jvm hq` has made,
-//! and of recordings that are damaged.
+//! `jvm report` and `jvm replay` on recordings of the original agents, on a recording made by `jvm hq`, and on damaged
+//! recordings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::cli_jvm::{Collector, has_the_members_of_an_agent};
 use crate::common::{folder, json, runtap};
 
-/// Where the recordings of the original agents are.
+/// Returns the folder with the recordings of the original agents.
 fn recordings() -> Result<PathBuf, Skip> {
     shared_data("bytefrog/v1_basic.json")?;
     Ok(shared_dir().expect("it was read").join("data/bytefrog"))
@@ -202,14 +202,14 @@ fn a_collector_that_is_killed_leaves_its_recording() {
     let target = path(dir.path(), "run.dir");
     let collector = Collector::start(&["--record", &target, "--plain"]);
     let mut agent = FakeAgent::dial(collector.address, dialect).unwrap();
-    // All events, and neither the last heartbeat nor an end.
+    // All events, but neither the last heartbeat nor an end.
     let until =
         steps.iter().position(|step| matches!(step, runtap_testkit::fake_agent::Step::Data(..))).unwrap();
     agent.run(&steps[..=until]).unwrap();
     let size = shared_data("bytefrog/v1_basic.data0.a2h.bin").unwrap().len() as u64;
     let data = dir.path().join("run.dir/agent0.data0.a2h.bin");
     eventually("all of it", || (fs::metadata(&data).ok()?.len() == size).then_some(()));
-    // Its lines are written behind the bytes that they tell of.
+    // Its lines are written after the bytes that they describe.
     let index = dir.path().join("run.dir/agent0.data0.a2h.chunks.tsv");
     eventually("the index of it", || {
         let lines = fs::read_to_string(&index).ok()?;
@@ -228,7 +228,7 @@ fn a_collector_that_is_killed_leaves_its_recording() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_is_read() {
+fn damage_is_reported_and_the_rest_is_read() {
     let recordings = require!(recordings());
     let dir = folder();
     for name in

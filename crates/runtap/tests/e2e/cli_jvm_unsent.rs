@@ -1,4 +1,4 @@
-//! Reports of agents that were killed before they had sent what they had counted: nothing is known of calls, and no number says
+//! Reports of agents that were killed before they had sent their counts: the calls are unknown, and no report claims
 //! that there were none.
 
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::cli_jvm_kept::{named, recording};
 use crate::common::{folder, runtap};
 
-/// A recording in which the control connection ends although no heartbeat has said that the agent ends.
+/// Writes a recording whose control connection ends although no heartbeat has announced the agent's exit.
 fn killed(folder: &Path, mode: &str, data: &[Message<'_>]) -> String {
     let path = recording(folder, data);
     let configuration = format!("{{\"runId\":0,\"record\":\"{mode}\"}}");
@@ -30,7 +30,7 @@ fn report(words: &[&str]) -> Finished {
 }
 
 #[test]
-fn what_a_killed_agent_has_not_sent_is_unknown() {
+fn counts_that_a_killed_agent_has_not_sent_are_unknown() {
     let dir = folder();
     let unknown = "nothing is known of calls: the agent ended before it had sent any";
     for mode in ["counts", "coverage"] {
@@ -51,7 +51,7 @@ fn what_a_killed_agent_has_not_sent_is_unknown() {
         assert!(together.expect_code(0).text().contains(unknown), "{together}");
         report(&[&path, "--to", "folded"]).expect_code(1).says(unknown);
     }
-    // What an agent has sent before is known, at least.
+    // Counts that an agent has sent before are known.
     let count = [Count { method: 1, calls: 3, thrown: 1, nanoseconds: 0 }.to_bytes()];
     let counts = CountRows { snapshot: 0, time: 5, last: true, reset: false, rows: Rows::new(&count) };
     let counts = Message::Counts(counts);
@@ -61,7 +61,7 @@ fn what_a_killed_agent_has_not_sent_is_unknown() {
         (&document["agents"][0]["entries"], &document["agents"][0]["bubbles"]),
         (&json!(3), &json!(1))
     );
-    // An agent that has ended as it should, and that has counted nothing, knows of no call.
+    // An agent that exited properly and counted nothing had no calls.
     let path = recording(&dir.path().join("whole"), &[]);
     let text = report(&[&path, "methods"]);
     assert!(text.expect_code(0).text().contains("no method was called"), "{text}");
@@ -69,7 +69,7 @@ fn what_a_killed_agent_has_not_sent_is_unknown() {
 
 /// Coverage has no calls, so it has no ends of calls either.
 #[test]
-fn calls_that_an_exception_has_ended_are_not_known_of_coverage() {
+fn coverage_has_no_calls_ended_by_an_exception() {
     let dir = folder();
     let hits = [Hit { method: 1, location: None }.to_bytes()];
     let coverage = Message::Coverage(HitRows { time: 5, rows: Rows::new(&hits) });

@@ -1,4 +1,5 @@
-//! Agents that do wrong, before the real collector: the others go on, what came is kept, and what is missing is said.
+//! Faulty agents and the real collector: the other agents continue, received data is kept, and missing data is
+//! reported.
 
 use std::thread;
 
@@ -29,7 +30,7 @@ pub(crate) fn name(method: u32, signature: &str) -> Vec<u8> {
     say(DIALECT, &Message::MapMethod { method, signature: JavaStr::from_bytes(signature.as_bytes()) })
 }
 
-/// From hello to a data connection.
+/// Steps from the hello to a data connection.
 pub(crate) fn begin() -> Vec<Step> {
     vec![
         Step::Hello,
@@ -40,40 +41,40 @@ pub(crate) fn begin() -> Vec<Step> {
     ]
 }
 
-/// An orderly end.
+/// Steps of an orderly exit.
 pub(crate) fn end() -> Vec<Step> {
     vec![Step::Heartbeat(Mode::ShuttingDown), Step::CloseData(0), Step::CloseControl]
 }
 
-/// An agent that says this on its data connection, and ends as it should.
-pub(crate) fn speaks(data: Vec<u8>) -> Vec<Step> {
+/// Steps of an agent that sends `data` on its data connection, and exits in order.
+pub(crate) fn sending(data: Vec<u8>) -> Vec<Step> {
     [begin(), vec![Step::Data(0, data)], end()].concat()
 }
 
-/// What a collector has of an agent that does wrong.
+/// The collector's results for a faulty agent.
 pub(crate) struct Collected {
-    /// In its document.
+    /// The agent in the collector's document.
     pub(crate) agent: Value,
-    /// What was said while it came.
+    /// The collector's messages.
     pub(crate) told: String,
-    /// What `jvm report losses` says of its recording.
+    /// The output of `jvm report losses` on its recording.
     pub(crate) losses: Value,
 }
 
-/// The same for an agent of version 1.
+/// Collects an agent of version 1.
 #[track_caller]
 fn collect(steps: &[Step], code: i32) -> Collected {
     collect_from(DIALECT, steps, code)
 }
 
-/// What the collector has of an agent that does these steps, if it ends with this exit code. Another agent that does nothing
-/// wrong begins before it and ends after it: it is not to notice. What was recorded is to come to the same.
+/// Runs these steps with a collector that must exit with this code, and returns its results. A correct agent connects
+/// before the faulty one and exits after it, and must not be affected. The recording must give equal results.
 #[track_caller]
 pub(crate) fn collect_from(dialect: Dialect, steps: &[Step], code: i32) -> Collected {
     collect_after(dialect, &[(0, steps)], code)
 }
 
-/// The same of an agent that does each part when the collector has taken so many entries of it.
+/// Like [`collect_from`], but each part is sent only after the collector has received the given number of entries.
 #[track_caller]
 fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Collected {
     let folder = folder();
@@ -94,7 +95,7 @@ fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Colle
                 (status(&control, 1)["entries"].as_u64()? >= *entries).then_some(())
             });
         }
-        // A collector that closes a connection ends some of them.
+        // A collector that closes a connection ends some agents.
         let _ = wrong.run(steps);
     }
     drop(wrong);
@@ -103,13 +104,13 @@ fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Colle
     right.run(&[Step::Data(0, calls.concat())]).unwrap();
     right.run(&end()).unwrap();
     collector.wait_for("agent 0 ended");
-    let told = collector.told();
+    let told = collector.stderr_so_far();
     collector.signal(Signal::INT);
     let mut agents = collector.agents(code);
     let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]);
     let losses = losses.json()["agents"][1]["losses"].take();
-    // What is missing is as missing in the recording. How an agent has ended is not: a recording of that is whole.
-    let has_ended_early = breaks(&losses, "FROG016") || breaks(&losses, "FROG017");
+    // The recording has equal losses, except for how an agent exited: its recording is complete.
+    let has_ended_early = has_rule(&losses, "FROG016") || has_rule(&losses, "FROG017");
     for verb in ["replay", "report"] {
         let replayed = runtap(["jvm", verb, recording, "--format", "json"]);
         let expected = if has_ended_early && !has_losses(&losses) { 0 } else { code };
@@ -127,7 +128,7 @@ fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Colle
     Collected { agent, told, losses }
 }
 
-/// Whether anything that was sent is not in the trace, or in the recording.
+/// Returns whether any sent data is missing in the trace, or in the recording.
 fn has_losses(losses: &Value) -> bool {
     let has = |list: &str| losses[list] != Value::Array(Vec::new());
     let mut rules = losses["rules"].as_array().unwrap().iter();
@@ -139,39 +140,38 @@ fn has_losses(losses: &Value) -> bool {
             .any(|count| losses[*count] != 0)
 }
 
-/// Whether a rule is among the losses.
+/// Returns whether a rule is among the losses.
 #[track_caller]
-pub(crate) fn breaks(losses: &Value, rule: &str) -> bool {
+pub(crate) fn has_rule(losses: &Value, rule: &str) -> bool {
     losses["rules"].as_array().unwrap().iter().any(|row| row["id"] == rule)
 }
 
 #[test]
-fn agents_that_lie_about_sequences() {
+fn wrong_sequence_numbers_are_reported() {
     let lies = [entry(0, 1), entry(0, 1), entry(5, 1), exit(6, 1)].concat();
-    let Collected { agent, losses, .. } = collect(&speaks(lies), 5);
+    let Collected { agent, losses, .. } = collect(&sending(lies), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &1.into(), &1.into()));
     assert_eq!((&agent["first_sequence"], &agent["last_sequence"]), (&0.into(), &6.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&4.into(), &1.into()));
-    assert!(breaks(&losses, "FROG019") && breaks(&losses, "FROG020"), "{losses}");
-    // In no order: nothing is missing.
+    assert!(has_rule(&losses, "FROG019") && has_rule(&losses, "FROG020"), "{losses}");
+    // Out of order: nothing is missing.
     let shuffled = [exit(3, 1), entry(0, 1), entry(2, 1), exit(1, 1)].concat();
-    let Collected { agent, losses, .. } = collect(&speaks(shuffled.clone()), 0);
+    let Collected { agent, losses, .. } = collect(&sending(shuffled.clone()), 0);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &2.into(), &0.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&0.into(), &0.into()));
-    // Repeated, to its very end: there is one event too many, and nobody knows which.
-    let Collected { agent, losses, .. } = collect(&speaks([shuffled, exit(1, 1)].concat()), 5);
+    // Completely repeated: there is one event too many, but which is unknown.
+    let Collected { agent, losses, .. } = collect(&sending([shuffled, exit(1, 1)].concat()), 5);
     assert_eq!((&agent["entries"], &agent["exits"], &agent["gaps"]), (&2.into(), &2.into(), &0.into()));
     assert_eq!((&losses["missing"], &losses["repeated"]), (&0.into(), &1.into()));
-    // The largest id there is: the one before 0, which comes too late.
+    // The largest id: the one before 0, which arrives too late.
     let Collected { agent, losses, .. } =
-        collect(&speaks([entry(0, 1), entry(0xffff_ffff, 1), exit(1, 1)].concat()), 5);
+        collect(&sending([entry(0, 1), entry(0xffff_ffff, 1), exit(1, 1)].concat()), 5);
     assert_eq!((&agent["entries"], &losses["repeated"]), (&1.into(), &1.into()));
 }
 
-/// What an agent says behind a second hello is not read: the report and the exit code say so, of the collection and of its
-/// recording.
+/// Bytes after a second hello are not read: the report and the exit code of the collection and of its recording say so.
 #[test]
-fn an_agent_that_says_hello_twice_is_cut_off_and_the_report_says_so() {
+fn an_agent_that_sends_hello_twice_is_disconnected_and_reported() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
@@ -196,14 +196,14 @@ fn an_agent_that_says_hello_twice_is_cut_off_and_the_report_says_so() {
     }
 }
 
-/// Events that never came make every answer a partial one: that of the collection, and all those of its recording.
+/// Events that never arrived make every result partial: that of the collection, and all results of its recording.
 #[test]
-fn what_never_came_is_missing_from_every_answer() {
+fn events_that_never_arrived_make_every_result_partial() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
     let collector = Collector::start(&["--once", "--record", recording]);
-    play(collector.address, DIALECT, &speaks([entry(0, 1), exit(1, 1), entry(5, 1)].concat()));
+    play(collector.address, DIALECT, &sending([entry(0, 1), exit(1, 1), entry(5, 1)].concat()));
     let (_, told, code) = collector.wait();
     assert_eq!(code, Some(5), "{told}");
     runtap(["jvm", "replay", recording]).expect_code(5).says("3 events never came");
@@ -234,12 +234,12 @@ fn names_that_never_come_come_twice_or_change() {
         name(3, "a/B.new;1;()V"),
         entry(4, 3),
         exit(5, 3),
-        // Behind its events.
+        // After its events.
         entry(6, 4),
         exit(7, 4),
         name(4, "a/B.late;1;()V"),
     ];
-    let Collected { agent, losses, .. } = collect(&speaks(data.concat()), 0);
+    let Collected { agent, losses, .. } = collect(&sending(data.concat()), 0);
     let signatures: Vec<&str> = agent["methods"]
         .as_array()
         .unwrap()
@@ -248,11 +248,12 @@ fn names_that_never_come_come_twice_or_change() {
         .collect();
     assert_eq!(signatures, ["(method 1)", "a/B.late;1;()V", "a/B.new;1;()V", "a/B.two;1;()V"]);
     assert_eq!(agent["signatures"], 3);
-    assert!(breaks(&losses, "FROG021") && breaks(&losses, "FROG023"), "{losses}");
-    // For people, the rule that was broken is named.
+    assert!(has_rule(&losses, "FROG021") && has_rule(&losses, "FROG023"), "{losses}");
+    // The text report names the broken rule.
     let collector = Collector::start(&["--once"]);
-    let _ =
-        FakeAgent::dial(collector.address, DIALECT).unwrap().run(&speaks([entry(0, 1), exit(1, 1)].concat()));
+    let _ = FakeAgent::dial(collector.address, DIALECT)
+        .unwrap()
+        .run(&sending([entry(0, 1), exit(1, 1)].concat()));
     let (printed, ..) = collector.wait();
     assert!(printed.contains("FROG021"), "{printed}");
 }
@@ -260,7 +261,7 @@ fn names_that_never_come_come_twice_or_change() {
 #[test]
 fn unknown_messages_end_a_connection_and_keep_what_came() {
     let Collected { agent, told, losses } =
-        collect(&speaks([entry(0, 1), exit(1, 1), vec![0x66, 1, 2]].concat()), 5);
+        collect(&sending([entry(0, 1), exit(1, 1), vec![0x66, 1, 2]].concat()), 5);
     assert_eq!(agent["entries"], 1);
     assert!(told.contains("FROG001"), "{told}");
     assert_eq!(losses["damage"][0]["offset"], 2 + entry(0, 1).len() + exit(1, 1).len());
@@ -272,15 +273,15 @@ fn unknown_messages_end_a_connection_and_keep_what_came() {
     let Collected { agent, told, losses } = collect(&steps.concat(), 5);
     assert_eq!(agent["entries"], 1);
     assert!(told.contains("FROG001"), "{told}");
-    assert!(breaks(&losses, "FROG001") || losses["damage"][0]["stream"] == "agent1.ctl.a2h", "{losses}");
+    assert!(has_rule(&losses, "FROG001") || losses["damage"][0]["stream"] == "agent1.ctl.a2h", "{losses}");
 }
 
-/// Lost at any byte: what was whole is there, and the cut is told where there is one.
+/// A connection lost at any byte: complete messages are kept, and a truncated message is reported.
 #[test]
-fn a_connection_is_lost_at_any_byte() {
+fn a_connection_lost_at_any_byte_keeps_complete_messages() {
     let data = [name(1, "a/B.c;1;()V"), entry(0, 1), exit(1, 1), entry(2, 1), exit(3, 1)].concat();
     let sizes: Vec<usize> = (0..=data.len()).collect();
-    // Of more agents than a collector keeps there is one report of all together.
+    // Agents beyond the number that a collector keeps are reported together.
     for sizes in sizes.chunks(60) {
         let collector = Collector::start(&["--format", "json"]);
         for size in sizes {
@@ -304,9 +305,9 @@ fn a_connection_is_lost_at_any_byte() {
     }
 }
 
-/// Half a message and then silence holds up nobody, nor the end.
+/// Half a message followed by silence delays neither other agents nor the exit.
 #[test]
-fn silence_in_the_middle_of_a_message_holds_up_nobody() {
+fn silence_within_a_message_does_not_delay_other_agents() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let collector = Collector::start(&["--format", "json"]);
     let address = collector.address;
@@ -314,12 +315,12 @@ fn silence_in_the_middle_of_a_message_holds_up_nobody() {
     silent.run(&begin()).unwrap();
     let half = entry(0, 1);
     silent.run(&[Step::Data(0, half[..7].to_vec()), Step::Control(vec![8])]).unwrap();
-    // Nor does one that never says hello.
+    // Nor does an agent that never sends a hello.
     let mut mute = FakeAgent::dial(address, DIALECT).unwrap();
     mute.run(&[Step::Control(vec![0])]).unwrap();
     play(address, dialect, &steps);
     collector.wait_for("agent 1 ended");
-    // The heartbeat that does not come is told.
+    // The missing heartbeat is reported.
     collector.wait_for("FROG014");
     collector.signal(Signal::INT);
     let agents = collector.agents(5);
@@ -327,10 +328,10 @@ fn silence_in_the_middle_of_a_message_holds_up_nobody() {
     drop((silent, mute));
 }
 
-/// What the original agents do wrong: events while suspended, a break that comes too late, a mode that does not follow, an
-/// error that is said back, an end without a word, junk where hello should be.
+/// Faults of the original agents: events while suspended, a late data break, an ignored mode, an echoed error, an
+/// unannounced exit, garbage instead of a hello.
 #[test]
-fn the_faults_of_the_originals_are_borne() {
+fn the_faults_of_the_original_agents_are_tolerated() {
     let data_break = |sequence| say(DIALECT, &Message::DataBreak { sequence });
     let error = say(DIALECT, &Message::Error { text: JavaStr::from_bytes(b"received error from HQ: boom") });
     let first = [
@@ -341,13 +342,13 @@ fn the_faults_of_the_originals_are_borne() {
         ],
     ]
     .concat();
-    // When these have been used.
+    // After these steps.
     let then = [
         Step::Control(data_break(1)),
         Step::Data(0, [entry(4, 1), exit(5, 1)].concat()),
         Step::Control(error),
         Step::CloseControl,
-        // It goes on sending without a head.
+        // It keeps sending without a header.
         Step::Data(0, [entry(6, 1), exit(7, 1)].concat()),
         Step::CloseData(0),
     ];
@@ -362,7 +363,7 @@ fn the_faults_of_the_originals_are_borne() {
         .into_iter()
         .map(|bytes| {
             thread::spawn(move || {
-                // It is hung up on.
+                // The collector closes the connection.
                 let _ =
                     FakeAgent::dial(address, DIALECT).unwrap().run(&[Step::Control(bytes), Step::AwaitEnd]);
             })
@@ -373,15 +374,16 @@ fn the_faults_of_the_originals_are_borne() {
     }
     collector.wait_for("a connection was refused: FROG005");
     collector.wait_for("FROG007");
-    play(address, DIALECT, &speaks([entry(0, 1), exit(1, 1)].concat()));
+    play(address, DIALECT, &sending([entry(0, 1), exit(1, 1)].concat()));
     collector.wait_for("agent 0 ended");
     collector.signal(Signal::INT);
     assert_eq!(collector.agents(0)[0]["entries"], 1);
 }
 
-/// Agents that are dropped at any byte of control and data, beside one that is whole, leave a recording of what came.
+/// Agents whose connections are lost at any byte of control and data, beside a complete one, leave a recording of the
+/// received data.
 #[test]
-fn a_recording_of_connections_that_were_lost_anywhere() {
+fn connections_lost_at_any_byte_leave_a_recording() {
     let folder = folder();
     let recording = folder.path().join("recording");
     let recording = recording.to_str().unwrap();
@@ -399,7 +401,7 @@ fn a_recording_of_connections_that_were_lost_anywhere() {
         ];
         play(address, DIALECT, &[begin(), lost].concat());
     }
-    play(address, DIALECT, &speaks(data));
+    play(address, DIALECT, &sending(data));
     collector.wait_for(&format!("agent {} ended", sizes.len()));
     collector.signal(Signal::INT);
     let live = collector.agents(5);
@@ -410,17 +412,17 @@ fn a_recording_of_connections_that_were_lost_anywhere() {
     assert_eq!(again["agents"], Value::Array(live));
     let losses = runtap(["jvm", "report", recording, "losses", "--format", "json"]).expect_code(5).json();
     for (number, agent) in losses["agents"].as_array().unwrap().iter().enumerate() {
-        // All but the last have ended without a word; a message that was cut is told, too.
-        assert_eq!(breaks(&agent["losses"], "FROG016"), number < sizes.len(), "{agent}");
+        // All but the last have exited unannounced; a truncated message is reported too.
+        assert_eq!(has_rule(&agent["losses"], "FROG016"), number < sizes.len(), "{agent}");
         if number % 4 > 0 && number < sizes.len() {
-            assert!(breaks(&agent["losses"], "FROG002"), "{agent}");
+            assert!(has_rule(&agent["losses"], "FROG002"), "{agent}");
         }
     }
 }
 
-/// Names and texts of agents are shown in logs of build servers, which obey some lines.
+/// Names and texts of agents appear in logs of build servers, which execute some lines as commands.
 #[test]
-fn what_an_agent_says_is_no_command_to_a_build_server() {
+fn texts_of_an_agent_are_not_commands_to_a_build_server() {
     const NAME: &str = "##vso[task.complete]/Work.leaf;8;()V";
     let record = folder();
     let recording = record.path().join("recording");

@@ -1,5 +1,5 @@
-//! `trace -- COMMAND` on the built-in program, which dials in as a runtime does. Several of them are in `cli_many`, ports
-//! of the user in `cli_ports`.
+//! `trace -- COMMAND` on the built-in program, which connects as a runtime does. `cli_many` has several programs,
+//! `cli_ports` ports of the user.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,19 +17,19 @@ use crate::common::{all_have_ended, command, count_of, counts, folder, runtap, s
 
 pub(crate) const DEMO: &str = "Runtap-Demo";
 
-/// The built-in program for so many seconds.
+/// Returns the command for the built-in program, for `seconds` seconds.
 pub(crate) fn demo(folder: &TempDir, seconds: &str) -> Command {
     let mut command = command(["demo", "serve", "--seconds", seconds]);
     command.env("TMPDIR", folder.path());
     command
 }
 
-/// The built-in program as the words of a script.
+/// Returns the words of a command for a script.
 pub(crate) fn words(demo: &Command) -> Vec<&OsStr> {
     std::iter::once(demo.get_program()).chain(demo.get_args()).collect()
 }
 
-/// The same command with what it says on its output too, for messages that have to be read while it runs.
+/// Redirects stderr to stdout, for messages that have to be read while the command runs.
 fn in_one_stream(traced: &Command) -> Command {
     let mut both = shell("exec \"$@\" 2>&1", words(traced));
     both.envs(traced.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -37,14 +37,14 @@ fn in_one_stream(traced: &Command) -> Command {
     both
 }
 
-/// Tells the built-in programs of a folder to end. They make a good end of it.
+/// Sends SIGTERM to the built-in programs of a folder, which then exit in order.
 fn end_all(folder: &TempDir) {
     let system = System::current();
     for pid in system.started_with(folder.path().as_os_str().as_encoded_bytes(), |_| true) {
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        // Others have these words behind their own.
+        // Other processes have these words in later arguments.
         if command_line.split(|b| *b == 0).nth(1) == Some(b"demo") {
-            // It may just have ended.
+            // It may just have exited.
             let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::TERM);
         }
     }
@@ -58,7 +58,7 @@ pub(crate) fn ticks_in(file: &Path) -> u64 {
     count_of(&counts(file, 0), "Runtap-Demo", 1)
 }
 
-/// The ticks that programs say they have made, in order of size.
+/// Returns the ticks that programs print, in ascending order.
 pub(crate) fn told_ticks(said: &str) -> Vec<u64> {
     let truth = said.lines().filter_map(|line| line.strip_prefix("truth "));
     let mut ticks: Vec<u64> =
@@ -113,7 +113,7 @@ fn mistakes_are_told_before_anything_is_started() {
         run(trace_of(options.iter().copied(), &launched)).expect_code(2);
     }
     assert_eq!(fs::read_dir(touched.path()).unwrap().count(), 0);
-    // What stands behind it may be an empty variable: nothing else is recorded in its place.
+    // The empty argument is probably an unset variable: no other process is recorded instead.
     let place = folder();
     let mut launched_service = demo(&place, "600");
     launched_service.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -140,7 +140,7 @@ fn a_command_is_recorded_from_its_first_event_to_its_last() {
     launched.env("TMPDIR", folder.path());
     let options = ["--providers", DEMO, "--show-child-io", "--format", "json", "-o", &file];
     let finished = run(trace_of(options, &launched));
-    // Stdout has the summary alone.
+    // Stdout has only the summary.
     let summary = finished.expect_code(9).says("ready").json();
     assert_eq!(summary["partial"], Value::Null);
     assert_eq!(summary["processes"].as_array().unwrap().len(), 1);
@@ -177,13 +177,13 @@ fn ports_that_were_there_are_kept() {
     let ours = finished.expect_code(0).text().trim_end().strip_prefix("=/my/port,nosuspend;");
     let port = ours.and_then(|ours| ours.strip_suffix("/port,suspend,connect"));
     let port = Path::new(port.unwrap_or_else(|| panic!("{finished}")));
-    // Nothing is left of it.
+    // No part of it is left.
     let name = port.file_name().unwrap().to_str().unwrap();
     assert!(name.starts_with("runtap-") && !port.exists(), "{finished}");
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    // Root's is in the temporary folder only where there is nothing better, and never where others exchange names.
+    // Root's port is in the temporary folder only if there is no better one, and never where others can exchange names.
     assert_eq!(port.parent().unwrap(), Path::new("/run"), "{finished}");
     for (mode, place) in [(0o755, folder.path()), (0o1777, folder.path()), (0o777, Path::new("/tmp"))] {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
@@ -205,13 +205,13 @@ fn ports_that_were_there_are_kept() {
 }
 
 #[test]
-fn the_command_goes_on_when_the_recording_is_over_or_is_ended() {
+fn the_command_continues_after_the_recording_or_is_stopped() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let launched = demo(&folder, "600");
     let options = ["--providers", DEMO, "--duration", "0.3s", "--show-child-io", "-o", &file];
     let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
-    // That is said a second later: some ticks.
+    // The message is printed after a second, so there are some ticks.
     tracing.wait_for("the recording is over; waiting for the command");
     end_all(&folder);
     let told = told_ticks(&format!("truth {}", tracing.wait_for("truth ")));
@@ -221,9 +221,9 @@ fn the_command_goes_on_when_the_recording_is_over_or_is_ended() {
 
     let launched = demo(&folder, "600");
     let finished = run(trace_of(options.into_iter().chain(["--kill-command"]), &launched));
-    // It makes a good end of SIGTERM.
+    // It exits in order after SIGTERM.
     assert!(finished.expect_code(0).text().contains("done"), "{finished}");
-    // This one does not hear it; what it has started outlives it.
+    // This command ignores SIGTERM, and its child outlives it.
     let mut launched = shell("trap '' TERM; \"$@\"", words(&demo(&folder, "600")));
     launched.env("TMPDIR", folder.path());
     let options = ["--duration", "0.3s", "-o", &file, "--kill-command"];
@@ -243,7 +243,7 @@ fn signals_are_passed_on() {
             trace_of(["--providers", DEMO, "--format", "json", "-o", file.to_str().unwrap()], &launched);
         tracing.stdin(Stdio::null()).stdout(Stdio::piped());
         let tracing = Running::start_as_it_is(tracing);
-        // Some ticks.
+        // Contains some ticks.
         eventually("a recording", || fs::metadata(&file).is_ok_and(|meta| meta.len() > 1500).then_some(()));
         tracing.signal(signal);
         let summary = tracing.wait().expect_code(0).json();
@@ -254,7 +254,7 @@ fn signals_are_passed_on() {
     all_have_ended(folder.path());
 }
 
-/// Nobody dials in for longer than we wait: the command runs on, and a runtime that comes later is let go.
+/// No runtime connects before the time-out: the command continues, and a runtime that connects later is resumed.
 #[test]
 fn a_command_without_a_runtime_runs_on_untraced() {
     let folder = folder();
@@ -268,7 +268,7 @@ fn a_command_without_a_runtime_runs_on_untraced() {
     let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
     tracing.wait_for("warning: no .NET runtime has dialled in after 100 ms; the command");
     fs::write(&go, "").unwrap();
-    // Suspended until it is told to go on.
+    // Suspended until it is resumed.
     tracing.wait_for("truth ");
     tracing.wait_for("done");
     assert_eq!(tracing.wait().code(), Some(7), "{:?}", tracing.lines());
@@ -278,7 +278,7 @@ fn a_command_without_a_runtime_runs_on_untraced() {
 #[test]
 fn an_interrupted_start_leaves_the_code_of_the_command() {
     let folder = folder();
-    // Not a runtime: it never dials in.
+    // Not a runtime: it never connects.
     let marker = folder.path().join("started");
     let script = "trap 'exit 3' TERM; touch \"$1\"; while :; do sleep 0.05; done";
     let mut launched = shell(script, [marker.as_os_str()]);
@@ -294,13 +294,13 @@ fn an_interrupted_start_leaves_the_code_of_the_command() {
     let tracing = Running::start(trace_of([], &launched));
     eventually("the start of the command", || marker.with_extension("2").exists().then_some(()));
     tracing.signal(Signal::TERM);
-    // There is no result, and the command has no code that says so.
+    // There is no result, and the command has no exit code for that.
     tracing.wait().expect_code(143);
 }
 
-/// The program is killed, its parent is content: the recording is not.
+/// The program is killed and its parent succeeds, but the recording is partial.
 #[test]
-fn a_partial_recording_of_a_successful_command_is_told() {
+fn a_partial_recording_of_a_successful_command_is_reported() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let demo = demo(&folder, "600");
@@ -312,7 +312,7 @@ fn a_partial_recording_of_a_successful_command_is_told() {
     assert!(summary["partial"]["reason"].is_string(), "{summary:#}");
 }
 
-/// Without the event none of these would ever end.
+/// Without the event none of these recordings would ever stop.
 #[test]
 fn an_event_ends_the_recording() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! `trace -- COMMAND` on several programs at once: who is recorded, and in which files.
+//! `trace -- COMMAND` with several programs at once: which are recorded, and in which files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,8 @@ fn two(folder: &TempDir, options: &[&str]) -> Finished {
 
 #[test]
 fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
-    // A program has five seconds at its end to name the code of its samples, which takes most of that without optimization.
+    // When it exits, a program has five seconds to name the code of its samples, which nearly takes that long without
+    // optimization.
     let _machine = alone();
     let folder = folder();
     let file = folder.path().join("x.speedscope.json");
@@ -56,7 +57,7 @@ fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
     }
 }
 
-/// As many as dial in: each is recorded from its first event to its last, and none waits.
+/// Each of the programs is recorded from its first event to its last, and none stays suspended.
 #[test]
 fn two_hundred_at_once() {
     const MANY: usize = 200;
@@ -111,7 +112,7 @@ fn all_processes_can_be_in_one_profile() {
         let start = format!("demo ({pid}) Thread (");
         assert!(names.iter().any(|name| name.starts_with(&start)), "{start}: {names:?}");
         assert!(folded.lines().any(|line| line.starts_with(&start) && line.contains("hot_work")), "{folded}");
-        // Chrome, Perfetto and Firefox know processes.
+        // Chrome, Perfetto and Firefox distinguish processes.
         let of_it = |event: &&Value| event["pid"] == *pid;
         let named = |name: &str| chrome.iter().filter(of_it).find(|event| event["name"] == name);
         assert_eq!(named("process_name").unwrap()["args"]["name"], "demo", "{pid}");
@@ -123,12 +124,12 @@ fn all_processes_can_be_in_one_profile() {
         let samples = thread.unwrap_or_else(|| panic!("{start}"))["samples"]["length"].as_u64();
         assert!(samples.is_some_and(|samples| samples > 0), "{start}");
     }
-    // The stream has no place for a second process.
+    // The format cannot represent a second process.
     let mistake = run(trace_of(["--children", "--merge"], &Command::new("true")));
     mistake.expect_code(2).says("--to speedscope");
 }
 
-/// How a description of a thread of this process begins in Perfetto's format: `pid`, and the key of `tid`.
+/// Returns the start of a thread description of this process in Perfetto's format: `pid`, and the key of `tid`.
 fn descriptor_of_a_thread(pid: &Value) -> Vec<u8> {
     let mut rest = pid.as_u64().expect("a number");
     let mut bytes = vec![0x08];

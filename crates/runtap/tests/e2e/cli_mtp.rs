@@ -1,4 +1,4 @@
-//! `runtap mtp` on recordings that are made here: what people and programs get to see, and how it ends. No application runs.
+//! `runtap mtp` on synthetic recordings: the output for users and programs, and the exit codes. No application runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,10 +62,10 @@ fn results(execution_id: &str) -> Message {
     })
 }
 
-/// A recording: its lines, with times that count up.
-struct Lines(String, u32);
+/// A recording: its lines, with ascending times.
+struct RecordingLines(String, u32);
 
-impl Lines {
+impl RecordingLines {
     fn new() -> Self {
         let mut lines = Self(String::new(), 0);
         lines.line(r#""kind":"header","role":"recorder","protocol":"dotnet-test-pipe","cmd":["shop.dll","--server","dotnettestcli","--dotnet-test-pipe","/tmp/x"]"#);
@@ -123,7 +123,7 @@ impl Lines {
 #[test]
 fn a_recording_is_shown_a_line_a_message() {
     let folder = folder();
-    let file = Lines::whole().write(folder.path());
+    let file = RecordingLines::whole().write(folder.path());
     let told = runtap([Path::new("mtp"), Path::new("inspect"), &file]);
     insta::assert_snapshot!(told.expect_code(0).text(), @r#"
     FRAME        TIME  CONN      DIR  MESSAGE                   WHAT
@@ -163,7 +163,7 @@ fn a_recording_is_shown_a_line_a_message() {
 #[test]
 fn a_program_gets_every_field() {
     let folder = folder();
-    let file = Lines::whole().write(folder.path());
+    let file = RecordingLines::whole().write(folder.path());
     let document = json(["mtp", "inspect", file.to_str().unwrap(), "--format", "json"]);
     assert_eq!(document["schema"], "runtap.mtp-inspect/1");
     assert_eq!((&document["connections"], &document["frames"]), (&1.into(), &8.into()));
@@ -176,12 +176,12 @@ fn a_program_gets_every_field() {
 }
 
 #[test]
-fn broken_rules_are_told_with_their_place() {
+fn broken_rules_are_reported_with_their_position() {
     let folder = folder();
-    let clean = Lines::whole().write(folder.path());
+    let clean = RecordingLines::whole().write(folder.path());
     let told = runtap([Path::new("mtp"), Path::new("lint"), &clean]);
     insta::assert_snapshot!(told.expect_code(0).text(), @"1 connection, 8 frames, version 1.4.0; 0 errors, 0 warnings");
-    let mut lines = Lines::new();
+    let mut lines = RecordingLines::new();
     lines.said(&request());
     lines.said(&results("another"));
     lines.said(&session(SessionEventType::END));
@@ -212,9 +212,9 @@ fn broken_rules_are_told_with_their_place() {
 }
 
 #[test]
-fn what_is_no_recording_of_one_start_is_told() {
+fn a_recording_of_several_starts_is_rejected() {
     let folder = folder();
-    let whole = fs::read_to_string(Lines::whole().write(folder.path())).unwrap();
+    let whole = fs::read_to_string(RecordingLines::whole().write(folder.path())).unwrap();
     let lint = |text: &str| {
         let file = folder.path().join("changed.jsonl");
         fs::write(&file, text).unwrap();
@@ -242,7 +242,7 @@ fn what_is_no_recording_of_one_start_is_told() {
 #[test]
 fn damaged_recordings_are_shown_as_far_as_they_go() {
     let folder = folder();
-    let mut lines = Lines::whole();
+    let mut lines = RecordingLines::whole();
     let whole = lines.0.len();
     lines.0.push_str("{\"kind\":\"frame\",\"t\":1,\"conn\":\"c1\",\"dir\":\"h2s\",\"hex\":\"0\"}\n{\"kind\":\"exit\",\"t\":2}\n");
     let file = lines.write(folder.path());
@@ -253,8 +253,8 @@ fn damaged_recordings_are_shown_as_far_as_they_go() {
         let document = runtap(["mtp", verb, file, "--format", "json"]).expect_code(5).json();
         assert_eq!((&document["partial"]["offset"], &document["frames"]), (&whole.into(), &8.into()));
     }
-    // Cut off in the last line.
-    fs::write(file, &Lines::whole().0.as_bytes()[..whole - 9]).unwrap();
+    // Truncated in the last line.
+    fs::write(file, &RecordingLines::whole().0.as_bytes()[..whole - 9]).unwrap();
     runtap(["mtp", "inspect", file]).expect_code(5).says("is partial: line 12 ends after");
     for (bytes, says) in [
         (&b""[..], "is empty"),
@@ -273,9 +273,9 @@ fn damaged_recordings_are_shown_as_far_as_they_go() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn usage_errors_are_reported() {
     let folder = folder();
-    let file = Lines::whole().write(folder.path());
+    let file = RecordingLines::whole().write(folder.path());
     let file = file.to_str().unwrap();
     let wrong = |words: &[&str]| run(command(["mtp"].iter().chain(words)));
     wrong(&[]).expect_code(2);
@@ -319,7 +319,7 @@ fn the_exit_code_is_the_applications_and_its_output_stays_its_own() {
     assert_eq!(told.expect_code(3).says("out").json()["exit_code"], 3);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     for entry in fs::read_dir(folder.path()).unwrap() {
-        // What was said may be secret.
+        // The contents may be secret.
         assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
@@ -327,10 +327,11 @@ fn the_exit_code_is_the_applications_and_its_output_stays_its_own() {
 #[test]
 fn recordings_are_played_to_any_server() {
     let folder = folder();
-    let file = Lines::whole().write(folder.path());
+    let file = RecordingLines::whole().write(folder.path());
     let pipe = folder.path().join("server");
     let server = UnixListener::bind(&pipe).unwrap();
-    // It accepts one connection, rejects the second, is rude to the third, and silent at the fourth.
+    // The server accepts one connection, rejects the second, violates the protocol on the third, and does not answer
+    // the fourth.
     let serving = thread::spawn(move || {
         let mut heard = Vec::new();
         for kind in 0..4 {
@@ -388,7 +389,7 @@ fn no_socket_and_no_process_is_left_when_it_is_interrupted() {
     command.env("TMPDIR", folder.path());
     let running = Running::start(command);
     eventually("the socket", || (fs::read_dir(folder.path()).unwrap().count() > 1).then_some(()));
-    // Whether the application runs by now or not.
+    // Whether the application has started or not.
     running.signal(runtap_testkit::Signal::TERM);
     running.wait().expect_code(143);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

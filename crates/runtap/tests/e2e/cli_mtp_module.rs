@@ -1,4 +1,4 @@
-//! Scripts that stand in the place of a test application: which files they replace.
+//! Scripts that take the place of a test application: which files they replace.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ fn a_script_replaces_neither_its_application_nor_any_other_file() {
     assert_eq!(fs::read_to_string(&application).unwrap(), "#!/bin/sh\nexit 0\n");
     write(&script, &recording, &application).expect_code(0);
     write(&script, &recording, &application).expect_code(0).says("records");
-    // The application may be a script of ours: then it could be replaced, and would start itself for ever.
+    // The application may itself be such a script: if it were replaced, it would start itself forever.
     write(&script, &recording, &script).expect_code(2).says("is the application itself");
     symlink(&script, path("link")).unwrap();
     write(&path("link"), &recording, &script).expect_code(2).says("is the application itself");

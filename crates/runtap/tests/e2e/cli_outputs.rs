@@ -1,5 +1,4 @@
-//! Where results are written to: open before anything is asked of anybody, whole when they appear, and never in the place
-//! of what they are made from.
+//! Output files: opened before any target is contacted, complete when they appear, and never in place of their input.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -16,7 +15,7 @@ use tempfile::TempDir;
 use crate::cli_launch::{DEMO, demo, path, words};
 use crate::common::{command, folder, runtap, shell, trace_of};
 
-/// A folder with a recording in it.
+/// Returns a folder with a recording.
 pub(crate) fn recorded() -> Result<(TempDir, PathBuf), Skip> {
     let bytes = shared_data("nettrace/net10/cpu-spin.nettrace.zst")?;
     let folder = folder();
@@ -25,7 +24,7 @@ pub(crate) fn recorded() -> Result<(TempDir, PathBuf), Skip> {
     Ok((folder, file))
 }
 
-/// The names in a folder, in their order.
+/// Returns the sorted names in a folder.
 #[track_caller]
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
@@ -38,9 +37,9 @@ fn port(runtime: &FakeRuntime) -> String {
     format!("{},connect", runtime.path().display())
 }
 
-/// A session, or a dump, is not asked for where its result can't be written: the target is asked nothing.
+/// If the result of a session or a dump can't be written, the target receives no request.
 #[test]
-fn a_target_is_not_asked_for_what_can_not_be_written() {
+fn a_target_gets_no_request_for_an_unwritable_output() {
     let runtime = FakeRuntime::spawn();
     let folder = folder();
     fs::write(folder.path().join("file"), "").unwrap();
@@ -48,7 +47,7 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
     for (output, why, code) in [
         ("nowhere/x", "does not exist", 2),
         ("file/x", "is not a directory", 2),
-        // A slash at the end means a folder, also at the end of what a link says.
+        // A trailing slash means a folder, also in the target of a link.
         ("nowhere/", "does not exist", 2),
         ("nowhere//.", "does not exist", 2),
         ("file/", "is not a directory", 2),
@@ -73,7 +72,7 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
 }
 
 #[test]
-fn a_command_is_not_started_for_what_can_not_be_written() {
+fn a_command_is_not_started_if_the_output_cannot_be_written() {
     let folder = folder();
     let mut touch = Command::new("touch");
     touch.arg(folder.path().join("started"));
@@ -84,9 +83,9 @@ fn a_command_is_not_started_for_what_can_not_be_written() {
     assert_eq!(names(folder.path()), [] as [&str; 0]);
 }
 
-/// What was there before is there after a session that was refused, and nothing else.
+/// After a rejected session, the folder has only the files that existed before.
 #[test]
-fn a_refused_session_leaves_no_trace() {
+fn a_rejected_session_leaves_no_files() {
     let runtime = FakeRuntime::builder().fault(On::Any, Fault::Refuse(Hresult::E_FAIL)).spawn();
     let folder = folder();
     let file = folder.path().join("x.nettrace");
@@ -107,7 +106,7 @@ fn a_refused_session_leaves_no_trace() {
     assert_eq!(names(folder.path()), ["x.nettrace"]);
 }
 
-/// A pipe is an output too, and is open when somebody reads it. Until then nobody is asked for anything.
+/// A pipe is an output too, and is opened when it has a reader. Until then no request is sent.
 #[test]
 fn a_pipe_is_waited_for() {
     let runtime = FakeRuntime::spawn();
@@ -128,7 +127,7 @@ fn a_pipe_is_waited_for() {
     assert_eq!(runtime.requests(), []);
 }
 
-/// By the kernel's account: the last file is made before the first byte goes to the target.
+/// Checked with system calls: the last file is created before the first byte is sent to the target.
 #[test]
 fn every_output_is_open_before_the_first_byte_to_the_target() {
     if !Command::new("strace").arg("-V").output().is_ok_and(|it| it.status.success()) {
@@ -150,7 +149,7 @@ fn every_output_is_open_before_the_first_byte_to_the_target() {
         if verb.first() == Some(&"trace") {
             traced.args(to);
         }
-        // What becomes of it is of no interest here.
+        // The result is irrelevant here.
         let finished = run(traced);
         let log = fs::read_to_string(&log).unwrap();
         let at = |what: &str| -> Vec<usize> {
@@ -167,7 +166,7 @@ fn every_output_is_open_before_the_first_byte_to_the_target() {
 }
 
 #[test]
-fn what_is_recorded_is_for_its_owner_alone() {
+fn recordings_are_readable_only_by_their_owner() {
     let folder = folder();
     let file = folder.path().join("x.nettrace");
     let kept = folder.path().join("x.folded");
@@ -188,7 +187,7 @@ fn what_is_recorded_is_for_its_owner_alone() {
     fs::write(&file, &cut[..cut.len() - 1]).unwrap();
     runtap(["repair", file.to_str().unwrap(), "-o", repaired.to_str().unwrap()]).expect_code(0);
     assert_eq!(mode("r.nettrace"), 0o600);
-    // These are for everybody.
+    // These are world-readable.
     let mut man =
         shell("umask 022; exec \"$@\"", words(&command(["man", "--out-dir", &path(&folder, "man")])));
     man.env("TMPDIR", folder.path());
@@ -196,7 +195,7 @@ fn what_is_recorded_is_for_its_owner_alone() {
     assert_eq!(mode("man/runtap.1"), 0o644);
 }
 
-/// By its name, a link or another name of the same file.
+/// By its name, by a link, or by another name of the file.
 #[test]
 fn no_verb_writes_over_its_input() {
     let (folder, file) = require!(recorded());
@@ -225,9 +224,9 @@ fn no_verb_writes_over_its_input() {
     assert_eq!(names(folder.path()), ["hard", "other.nettrace", "soft", "x.nettrace"]);
 }
 
-/// Of several formats, one that can't be written does not stop the others.
+/// If one of several formats can't be written, the others are.
 #[test]
-fn the_others_are_written() {
+fn the_other_formats_are_written() {
     let (folder, file) = require!(recorded());
     fs::create_dir(folder.path().join("x.folded")).unwrap();
     let some = |verb: &[&str]| -> Finished {
@@ -247,13 +246,13 @@ fn the_others_are_written() {
     assert_eq!(names(folder.path()), ["x.folded", "x.nettrace", "x.pb.gz", "x.speedscope.json", "x.svg"]);
 }
 
-/// The same after a recording: a folder that has taken the place meanwhile.
+/// After a recording: a folder has taken the name meanwhile.
 #[test]
-fn the_others_are_written_after_a_recording() {
+fn the_other_formats_are_written_after_a_recording() {
     let folder = folder();
     let file = path(&folder, "x.nettrace");
     let demo = demo(&folder, "1");
-    // The program itself puts a folder there.
+    // The program itself creates a folder with that name.
     let script = "mkdir \"$TMPDIR/x.folded\" && exec \"$@\"";
     let mut launched = shell(script, words(&demo));
     launched.env("TMPDIR", folder.path());

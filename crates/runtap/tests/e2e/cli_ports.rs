@@ -1,4 +1,4 @@
-//! `--diagnostic-port`: runtimes that dial in there, or listen, and signals while nobody comes or answers.
+//! `--diagnostic-port`: runtimes that connect or listen, and signals while runtap waits for a connection or an answer.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,18 +13,18 @@ use crate::cli_launch::{DEMO, demo, path, ticks_in};
 use crate::common::{command, folder, json, runtap, socket_in};
 
 #[test]
-fn a_port_is_listened_on_or_dialled() {
+fn a_port_can_listen_or_connect() {
     let folder = folder();
     let port = path(&folder, "port");
     let file = path(&folder, "x.nettrace");
-    // Suspended until somebody listens.
+    // Suspended until a tool listens.
     let mut launched = demo(&folder, "2");
     launched.env("DOTNET_DiagnosticPorts", &port).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(launched);
     let listen = format!("{port},listen");
     let info = json(["info", "--diagnostic-port", &listen, "--format", "json"]);
     assert_eq!(info["pid"], program.id());
-    // That did not let it go on. Without a mode: nobody listens there, so that we do.
+    // The runtime was not resumed. Without a mode runtap listens, since no other process does.
     runtap(["trace", "--diagnostic-port", &port, "--providers", DEMO, "-o", &file])
         .expect_code(0)
         .says(&port);
@@ -46,9 +46,9 @@ fn a_port_is_listened_on_or_dialled() {
     }
 }
 
-/// A runtime that has such a port would never come.
+/// A runtime with such a port could never connect.
 #[test]
-fn a_port_that_no_runtime_can_reach_is_refused() {
+fn a_port_that_no_runtime_can_reach_is_rejected() {
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let longest = folder.path().join("p".repeat(107 - folder.path().as_os_str().len() - 1));
     let listen = format!("{}x,listen", longest.display());
@@ -60,7 +60,7 @@ fn a_port_that_no_runtime_can_reach_is_refused() {
     }
 }
 
-/// In the forms that dotnet-trace takes, on every way to a port.
+/// All forms of dotnet-trace, for every kind of port.
 #[test]
 fn a_port_has_many_forms() {
     let folder = folder();
@@ -98,8 +98,8 @@ fn a_port_has_many_forms() {
     other.expect_code(2).says("not an address of a process").says("runtap://HOST:PORT");
 }
 
-/// Every verb that can wait on a port, and what it takes to be sent.
-const WAITING: [&[&str]; 12] = [
+/// Every verb that can wait on a port, with the arguments to send a request.
+const WAITING_VERBS: [&[&str]; 12] = [
     &["doctor"],
     &["info"],
     &["env"],
@@ -121,7 +121,7 @@ const WAITING: [&[&str]; 12] = [
     &["trace"],
 ];
 
-/// A verb at a port of ours, and its socket.
+/// Starts a verb that waits at a port of the test; returns its socket.
 fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
     let port = folder.path().join("port");
     let mut waiting = command(verb);
@@ -131,11 +131,11 @@ fn wait_at_a_port(folder: &TempDir, verb: &[&str]) -> (Running, PathBuf) {
     (waiting, port)
 }
 
-/// Nobody dials in; the socket does not stay behind.
+/// No runtime connects; the socket is removed.
 #[test]
 fn waiting_on_a_port_can_be_interrupted() {
     let folder = folder();
-    for verb in WAITING {
+    for verb in WAITING_VERBS {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
             let (waiting, port) = wait_at_a_port(&folder, verb);
             waiting.signal(signal);
@@ -145,14 +145,14 @@ fn waiting_on_a_port_can_be_interrupted() {
     }
 }
 
-/// Somebody has dialled in, was asked, and does not answer.
+/// A runtime has connected and received a request, but does not answer.
 #[test]
 fn waiting_for_an_answer_on_a_port_can_be_interrupted() {
     let folder = folder();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 1 };
-    for verb in WAITING {
+    for verb in WAITING_VERBS {
         let (waiting, port) = wait_at_a_port(&folder, verb);
-        // A connection may be hung up on without a word, and a runtime dials in again then. Held until the end.
+        // A connection may be closed without a request, after which a runtime connects again. Held until the end.
         let _asked = eventually("a request", || {
             let mut runtime = UnixStream::connect(&port).ok()?;
             runtime.write_all(&advertise.to_bytes()).ok()?;

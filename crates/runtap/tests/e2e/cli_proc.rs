@@ -1,5 +1,5 @@
-//! A `/proc` that shows less than there is, or that of other processes: what is not found is said to be hidden, not to be
-//! missing. Only root can lay that out.
+//! A `/proc` that hides processes, or shows those of another namespace: hidden processes are reported as hidden, not as
+//! missing. Requires root.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -10,22 +10,23 @@ use runtap_testkit::{Finished, Program, require, run};
 use crate::common::{command, folder};
 use crate::real_doctor_rights::{Place, child_of};
 
-/// `script` in mount and pid namespaces of its own, with `$1` as the program under test and the words behind it as `$@`.
-fn apart(script: &str, words: &[&str], place: &Place) -> Command {
+/// Runs `script` in its own mount and pid namespaces, with `$1` as the program under test and the following words as
+/// `$@`.
+fn in_namespaces(script: &str, words: &[&str], place: &Place) -> Command {
     let mut apart = Command::new("unshare");
     apart.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script, "sh"]);
     apart.arg(place.path().join("runtap")).args(words).env("TMPDIR", place.path()).current_dir("/");
     apart
 }
 
-/// Where everybody sees only what is his own, `runtap` by nobody: about a process of root's, or without one.
+/// Runs `runtap` as nobody where users see only their own processes: about a process of root, or without one.
 fn hidden(place: &Place, words: &[&str]) -> Finished {
     let script = "mount -t proc -o hidepid=2 proc /proc; runtap=$1; shift; \
                   setpriv --reuid 65534 --regid 65534 --clear-groups \"$runtap\" \"$@\"";
-    run(apart(script, words, place))
+    run(in_namespaces(script, words, place))
 }
 
-/// The built-in program in namespaces of its own.
+/// Starts the built-in program in its own namespaces.
 fn contained(place: &Place) -> Program {
     let mut demo = Command::new("unshare");
     demo.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"])
@@ -40,9 +41,9 @@ fn contained(place: &Place) -> Program {
 }
 
 #[test]
-fn what_proc_hides_is_not_said_to_be_missing() {
+fn processes_hidden_by_proc_are_not_reported_as_missing() {
     let place = require!(Place::new());
-    // The shell that the script runs in.
+    // The shell that runs the script.
     for verb in ["info", "doctor", "env", "resume"] {
         let refused = hidden(&place, &[verb, "1"]);
         refused.expect_code(3);
@@ -53,17 +54,17 @@ fn what_proc_hides_is_not_said_to_be_missing() {
     hidden(&place, &["ps", "--all-users"]).expect_code(0).says("hidepid");
     let machine = hidden(&place, &["doctor", "--format", "json"]).expect_code(0).json();
     assert!(machine["findings"].to_string().contains("hidepid"), "{machine:#}");
-    // What is one's own is there all the same, and root sees everything.
+    // The user's own processes are still visible, and root sees everything.
     let script = "mount -t proc -o hidepid=2 proc /proc; export TMPDIR=\"$(mktemp -d -p \"$TMPDIR\")\"; \
                   chown 65534 \"$TMPDIR\"; as='setpriv --reuid 65534 --regid 65534 --clear-groups'; \
                   $as \"$1\" demo serve --seconds 60 > \"$TMPDIR/out\" & pid=$!; \
                   until grep -q ready \"$TMPDIR/out\"; do :; done; \
                   $as \"$1\" info $pid; \"$1\" info $pid; $as \"$1\" trace -p $pid --duration 0.1s -o \"$TMPDIR/x\"";
-    run(apart(script, &[], &place)).expect_code(0);
+    run(in_namespaces(script, &[], &place)).expect_code(0);
 }
 
 #[test]
-fn the_proc_of_other_processes_is_told() {
+fn the_proc_of_other_processes_is_reported() {
     let place = require!(Place::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
@@ -75,7 +76,7 @@ fn the_proc_of_other_processes_is_told() {
         &["trace", "-p", "1", "-o", output.to_str().unwrap()],
         &["tail", "1", "--clrevents", "gc"],
     ] {
-        // Into its mounts, and not into its pid namespace.
+        // Enters its mount namespace, but not its pid namespace.
         let mut entered = Command::new("nsenter");
         entered.args(["--target", &pid, "--mount"]).arg(place.path().join("runtap")).args(words);
         let refused = run(entered);
@@ -85,10 +86,10 @@ fn the_proc_of_other_processes_is_told() {
     run(command(["info", &pid])).expect_code(0);
 }
 
-/// The other way round: a namespace of our own, and the `/proc` of the one around it. Who listens is told by what that
-/// `/proc` calls it, where the kernel does.
+/// The reverse: a separate pid namespace, and the `/proc` of the outer one. Peers are identified by that `/proc` where
+/// the kernel supports it.
 #[test]
-fn the_proc_of_a_namespace_around_ours_is_told() {
+fn the_proc_of_an_outer_namespace_is_reported() {
     let place = require!(Place::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
@@ -104,18 +105,18 @@ fn the_proc_of_a_namespace_around_ours_is_told() {
     }
 }
 
-/// Without one at all.
+/// Without any `/proc`.
 #[test]
-fn no_proc_is_told() {
+fn a_missing_proc_is_reported() {
     let place = require!(Place::new());
     let script = "mount -t tmpfs none /proc; \"$@\"";
     for words in [&["ps"][..], &["doctor", "1"], &["info", "-n", "x"]] {
-        run(apart(script, words, &place)).expect_code(3).says("no /proc is mounted");
+        run(in_namespaces(script, words, &place)).expect_code(3).says("no /proc is mounted");
     }
-    // What needs none goes on.
+    // Verbs that need no `/proc` work.
     let folder = folder();
     let output = folder.path().join("man");
     let words = ["man", "--out-dir", output.to_str().unwrap()];
-    run(apart(script, &words, &place)).expect_code(0);
+    run(in_namespaces(script, &words, &place)).expect_code(0);
     assert!(Path::new(&output).join(OsStr::new("runtap.1")).is_file());
 }

@@ -1,4 +1,4 @@
-//! `events --count` and `convert` on the recordings of the shared folder give what other readers found in them.
+//! `events --count` and `convert` on the recordings of the shared folder agree with other readers.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{beside_others, counts, folder, runtap};
 
-/// In several tests, so that they run side by side.
+/// Split into several tests, so that they run in parallel.
 fn every(nth: usize, of: usize) {
     let _machine = beside_others();
     let folder = folder();
@@ -51,7 +51,7 @@ fn check(recording: &Recording, file: &Path) {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         (text("provider"), row["id"].as_u64(), row["version"].as_u64(), text("name"))
     });
-    // They have the names of the stream alone, we those of the runtime's own events too.
+    // The other readers use only names from the stream, runtap also those of the runtime's own events.
     let mut ours = found["counts"].as_array().unwrap().clone();
     for (our, their) in ours.iter_mut().zip(&theirs).filter(|(_, their)| their["name"] == "") {
         let native = our["provider"].as_str().is_some_and(|provider| provider.starts_with("Microsoft-"));
@@ -77,16 +77,16 @@ fn counts_of_the_last_third() {
 }
 
 #[test]
-fn versions_of_the_future_are_refused_by_their_number() {
+fn unsupported_versions_are_rejected_by_number() {
     let folder = folder();
     let file = folder.path().join("new.nettrace");
     fs::write(&file, b"Nettrace\0\0\0\0\x07\0\0\0\0\0\0\0").unwrap();
     runtap(["events", "--count", file.to_str().unwrap()]).expect_code(2).says("version 7").says("hint:");
 }
 
-/// Half a recording gives half a result, says so, and ends with 5.
+/// A truncated recording gives a partial result, a message, and exit code 5.
 #[test]
-fn a_cut_recording_is_read_to_its_cut() {
+fn a_truncated_recording_is_read_to_its_end() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let file = folder.path().join("cut.nettrace");
@@ -106,7 +106,7 @@ fn a_cut_recording_is_read_to_its_cut() {
     assert_eq!(counts(&file, 0)["partial"], Value::Null);
 }
 
-/// One conversion into all formats: names, places, and what is not overwritten.
+/// One conversion into all formats: file names, locations, and no overwriting.
 #[test]
 fn convert_writes_beside_the_recording() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
@@ -149,7 +149,7 @@ fn convert_writes_beside_the_recording() {
 
     let to_stdout = runtap(["convert", file.to_str().unwrap(), "--to", "folded", "-o", "-"]);
     assert_eq!(to_stdout.expect_code(0).text(), folded);
-    // dotnet-trace's word for it, and its spelling.
+    // dotnet-trace's name of the option, with its spelling.
     let other = folder.path().join("other.json");
     runtap(["convert", file.to_str().unwrap(), "--format", "Speedscope", "-o", other.to_str().unwrap()])
         .expect_code(0);
@@ -157,10 +157,10 @@ fn convert_writes_beside_the_recording() {
     runtap(["convert", file.to_str().unwrap()]).expect_code(2).says("--to");
 }
 
-/// .NET 9 calls nearly every sample External. What would show next to nothing shows everything, and says so; what was
-/// asked for by name is not changed.
+/// .NET 9 marks nearly all samples as External. A default view that would be almost empty is replaced by all samples,
+/// with a message; an explicitly requested view is kept.
 #[test]
-fn a_view_with_next_to_nothing_gives_way_unless_it_was_asked_for() {
+fn an_almost_empty_view_is_replaced_unless_requested() {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000));
     let metadata = Metadata::new("Microsoft-DotNETCore-SampleProfiler", 0, "");
     let metadata_id = writer.define_event(&metadata).unwrap();
@@ -194,7 +194,7 @@ fn a_view_with_next_to_nothing_gives_way_unless_it_was_asked_for() {
     assert!(!asked.stderr.contains("samples"), "{asked}");
 }
 
-/// Views that are made of events, in the formats that can show them.
+/// Views of events, in the formats that support them.
 #[test]
 fn views_of_events_are_converted() {
     let bytes = require!(shared_data("nettrace/net8/gcverbose-allocs.nettrace.zst"));
@@ -225,12 +225,12 @@ fn views_of_events_are_converted() {
     runtap(["convert", path, "--view", "heap", "--to", "folded"]).expect_code(2).says("invalid value 'heap'");
 }
 
-/// A block whose head is damaged looks like one of a newer format and is skipped. What was in it the target has not dropped,
-/// and the result is not whole.
+/// A block with a damaged header looks like one of a newer format and is skipped. The target did not drop its events,
+/// and the result is partial.
 #[test]
-fn a_block_that_is_skipped_is_told() {
+fn a_skipped_block_is_reported() {
     let mut bytes = require!(shared_data("nettrace/net10/meters.nettrace.zst"));
-    // The most significant byte of the version that a reader has to have for one of the blocks with events.
+    // The most significant byte of the minimum reader version of a block with events.
     bytes[15_691] ^= 1;
     let folder = folder();
     let file = folder.path().join("x.nettrace");
@@ -248,7 +248,7 @@ fn a_block_that_is_skipped_is_told() {
     }
     runtap(["report", file, "counters"])
         .says("at least 15 events missing: dropped by the target, or in blocks");
-    // All that are lost are in the table.
+    // The table contains all lost events.
     let loss = runtap(["report", file, "loss", "--format", "json"]).expect_code(5).json();
     assert_eq!(loss["elsewhere_count"], 15, "{loss:#}");
     let table = runtap(["report", file, "loss"]);
@@ -258,9 +258,9 @@ fn a_block_that_is_skipped_is_told() {
     );
 }
 
-/// Programs compiled ahead of time send few events, and no collections if there were none.
+/// Programs compiled ahead of time send few events, and none about collections unless there were some.
 #[test]
-fn what_is_not_in_a_recording_that_had_it_was_not_there() {
+fn missing_events_of_an_enabled_provider_did_not_occur() {
     let file = require!(shared_archive("apps/dotnet/aot/aottarget-net8.nettrace"));
     let report = |kind: &str| runtap(["report", file.to_str().unwrap(), kind]);
     let none = report("gc");

@@ -1,4 +1,4 @@
-//! `report` on the recordings of the shared folder says what the programs said that were recorded.
+//! `report` on the recordings of the shared folder agrees with the recorded programs' own output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,13 +10,13 @@ use crate::common::{beside_others, folder, runtap};
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
-/// A recording in a file, to ask it several questions.
-struct Asked<'a> {
+/// A recording in a file, for several reports.
+struct RecordingFile<'a> {
     recording: &'a Recording,
     folder: tempfile::TempDir,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RecordingFile<'a> {
     fn new(recording: &'a Recording) -> Self {
         let folder = folder();
         fs::write(folder.path().join("it.nettrace"), &recording.bytes).unwrap();
@@ -44,7 +44,7 @@ impl<'a> Asked<'a> {
         self.recording.expected["program"].as_str().unwrap_or_default()
     }
 
-    /// How many events of a kind an independent reader found.
+    /// Returns the number of events of a kind that an independent reader found.
     fn count(&self, provider: &str, id: u64) -> u64 {
         let rows = self.recording.expected["counts"].as_array().unwrap().iter();
         let rows = rows.filter(|row| row["provider"] == provider && row["id"] == id);
@@ -52,27 +52,27 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl std::fmt::Display for Asked<'_> {
+impl std::fmt::Display for RecordingFile<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.recording.path.display())
     }
 }
 
-/// Runs a test on every recording that it wants; there have to be so many.
-fn each(at_least: usize, wants: impl Fn(&Asked<'_>) -> bool, test: impl Fn(&Asked<'_>)) {
+/// Runs a test on every recording that `wants` accepts, which must be at least `at_least`.
+fn each(at_least: usize, wants: impl Fn(&RecordingFile<'_>) -> bool, test: impl Fn(&RecordingFile<'_>)) {
     let _machine = beside_others();
     let mut tested = 0;
     for recording in require!(recordings()) {
-        let asked = Asked { recording, folder: folder() };
+        let asked = RecordingFile { recording, folder: folder() };
         if wants(&asked) {
-            test(&Asked::new(recording));
+            test(&RecordingFile::new(recording));
             tested += 1;
         }
     }
     assert!(tested >= at_least, "only {tested} recordings");
 }
 
-/// A table of zeros would say that nothing happened. What is there to know is how to record it.
+/// A table of zeros would claim that nothing happened, so the report explains how to record the events instead.
 #[test]
 fn of_what_is_not_in_a_recording_a_sentence_says_so() {
     // Event counters only.
@@ -165,7 +165,7 @@ fn exceptions() {
                 assert_eq!(n, *asked.truth(&name), "{asked}: {name}");
             }
             assert_eq!(rows(&report, "types").count(), 6, "{asked}");
-            // .NET 9 and later do not tell them.
+            // .NET 9 and later do not report them.
             let told = asked.recording.expected["runtime"].as_str().unwrap().starts_with("8.");
             let rethrown = if told { asked.truth("rethrows").clone() } else { Value::Null };
             assert_eq!(report["rethrown_count"], rethrown, "{asked}");
@@ -183,7 +183,7 @@ fn allocations() {
             let report = asked.report("alloc");
             let truth = asked.truth("allocated_bytes").as_u64().unwrap();
             let estimate = report["allocated_bytes"].as_u64().unwrap();
-            // The runtime's own start allocates too, and the last 100 kB of each heap are not told.
+            // The runtime's startup allocates too, and the last 100 kB of each heap are not reported.
             assert!(
                 estimate * 10 > truth * 9 && estimate * 10 < truth * 12,
                 "{asked}: {estimate} of {truth}"
@@ -204,7 +204,7 @@ fn locks() {
         |asked| asked.program() == "allocs" && asked.count(RUNTIME, 81) > 0,
         |asked| {
             let report = asked.report("contention");
-            // Its own locks; the runtime has some more.
+            // The program's own locks; the runtime has a few more.
             let n = report["contentions_count"].as_u64().unwrap();
             assert!(n >= asked.truth("lock_contention_count").as_u64().unwrap(), "{asked}: {n}");
             assert_eq!(n, asked.count(RUNTIME, 81), "{asked}");
@@ -228,7 +228,7 @@ fn the_thread_pool() {
             let report = asked.report("threadpool");
             assert_eq!(report["min_workers_count"], *asked.truth("pool_min_threads"), "{asked}");
             assert_eq!(report["workers_last_count"], *asked.truth("pool_threads_after"), "{asked}");
-            // Items that block make it short of threads, until each has one.
+            // Blocking items make the pool short of threads, until each has one.
             let short = asked.truth("pool_blocked_items").as_u64().unwrap()
                 - asked.truth("pool_min_threads").as_u64().unwrap();
             assert_eq!(report["starvation_count"], short, "{asked}");
@@ -236,7 +236,7 @@ fn the_thread_pool() {
     );
 }
 
-/// The truth has for each series the number of its event, its values in the event's order, and its id.
+/// The program prints for each series the number of its event, its values in the event's order, and its id.
 #[test]
 fn meters() {
     each(
@@ -266,7 +266,7 @@ fn meters() {
                 };
                 let kind = match theirs[0].as_u64() {
                     Some(6) => {
-                        // Every round gives the same values, the last interval may have had none.
+                        // Every round has equal values, but the last interval may have none.
                         let route = if ours["tags"]["route"] == "/a" { "a" } else { "b" };
                         let quantiles = match route {
                             "a" => json!({"0.5": 51.0, "0.95": 96.0, "0.99": 100.0}),
@@ -312,14 +312,14 @@ fn event_counters() {
             let report = asked.report("counters");
             let total = rows(&report, "series").find(|series| series["name"] == "total").unwrap();
             assert_eq!((&total["provider"], &total["kind"]), (&json!("Demo-Counters"), &json!("rate")));
-            // 7 a round, of which the first and last may be in no whole interval.
+            // 7 per round, of which the first and last may not be in a complete interval.
             assert_eq!(total["total"].as_f64(), asked.truth("ec_total").as_f64(), "{asked}");
         },
     );
 }
 
 #[test]
-fn counters_that_are_no_finite_numbers_are_told_apart() {
+fn non_finite_counters_are_distinguished() {
     let folder = folder();
     let file = folder.path().join("ec.nettrace");
     fs::write(&file, require!(shared_data("reports/net/recordings/ec-10.0.12.nettrace"))).unwrap();
@@ -331,7 +331,7 @@ fn counters_that_are_no_finite_numbers_are_told_apart() {
         for member in ["value", "min", "max"] {
             assert_eq!(series[member], text, "{series:#}");
         }
-        // What this kind of counter does not have is still null.
+        // Fields that this kind of counter does not have are null.
         assert_eq!(series["delta"], Value::Null, "{series:#}");
     }
     assert_eq!((&series("ie")["kind"], &series("ie")["delta"]), (&json!("rate"), &json!(147.0)));
@@ -360,7 +360,7 @@ fn log_messages() {
                 .iter()
                 .map(|n| n.as_u64().unwrap())
                 .collect();
-            // The event source does not hand on the level Trace.
+            // The event source does not forward the level Trace.
             assert_eq!(report["messages_count"], truth("log_messages") - by_level[0], "{asked}");
             assert_eq!(report["scopes_count"], truth("log_scopes"), "{asked}");
             assert_eq!(report["exceptions_count"], truth("exceptions"), "{asked}");
@@ -469,9 +469,10 @@ fn samples() {
 #[test]
 fn tables_are_short_and_say_what_is_missing() {
     let recordings = require!(recordings());
-    let recording =
-        recordings.iter().find(|it| Asked { recording: it, folder: folder() }.is("net8/exceptions.nettrace"));
-    let asked = Asked::new(recording.unwrap());
+    let recording = recordings
+        .iter()
+        .find(|it| RecordingFile { recording: it, folder: folder() }.is("net8/exceptions.nettrace"));
+    let asked = RecordingFile::new(recording.unwrap());
     let file = asked.folder.path().join("it.nettrace");
     let file = file.to_str().unwrap();
     let table = runtap(["report", file, "exceptions", "-n", "2"]);

@@ -1,4 +1,5 @@
-//! `runtap router` without a runtime: what is refused, and with which words; how it ends; and our own program behind it.
+//! `runtap router` without a runtime: rejected arguments and their messages, how it exits, and the built-in program
+//! behind it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,7 @@ use crate::cli_launch::demo;
 use crate::common::{command, folder, json, runtap, socket_in};
 
 #[test]
-fn what_is_not_supported_says_what_to_do() {
+fn unsupported_features_are_reported_with_a_hint() {
     for (mode, says) in [
         ("server-websocket", "server-server"),
         ("client-websocket", "server-server"),
@@ -60,7 +61,7 @@ fn without_a_runtime_it_ends_and_leaves_nothing() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_not_taken_again() {
+fn an_existing_name_is_not_reused() {
     let folder = folder();
     let socket = folder.path().join("tools");
     let start = || {
@@ -74,7 +75,7 @@ fn a_name_that_is_taken_is_not_taken_again() {
     start().wait().expect_code(1).says("in use");
     first.signal(Signal::KILL);
     first.wait();
-    // Stale now, and replaced.
+    // The socket is stale now, and is replaced.
     assert!(socket.exists());
     let second = start();
     eventually("a router that listens", || std::os::unix::net::UnixStream::connect(&socket).ok());
@@ -86,9 +87,9 @@ fn a_name_that_is_taken_is_not_taken_again() {
     runtap(["router", "server-server", "--tcp-server", &address]).expect_code(1).says(&address);
 }
 
-/// Our own program behind a router: known by the router's process id to runtap, too.
+/// The built-in program behind a router is selected by the router's process id, in runtap too.
 #[test]
-fn our_program_is_reached_by_the_id_of_the_router() {
+fn the_demo_is_reached_by_the_id_of_the_router() {
     let folder = folder();
     let mut launched = demo(&folder, "600");
     launched.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,4 +1,4 @@
-//! `repair` and `inspect` on recordings, whole and cut.
+//! `repair` and `inspect` on complete and truncated recordings.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{command, counts, folder, runtap};
 
 #[test]
-fn a_cut_recording_is_repaired() {
+fn a_truncated_recording_is_repaired() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let file = folder.path().join("cut.nettrace");
@@ -23,10 +23,10 @@ fn a_cut_recording_is_repaired() {
     assert_eq!(after["partial"], Value::Null);
     assert_eq!(fs::read(&file).unwrap(), bytes[..bytes.len() / 2], "the recording itself stays");
 
-    // A second time there is nothing to do, and nothing is written.
+    // A second repair has nothing to do, and writes nothing.
     runtap(["repair", repaired.to_str().unwrap()]).expect_code(0).says("whole");
     assert!(!folder.path().join("cut.repaired.repaired.nettrace").exists());
-    // Whoever reads a pipe gets a recording all the same.
+    // The reader of a pipe gets a complete recording anyway.
     let redirected = folder.path().join("redirected");
     let mut piped = command(["repair", repaired.to_str().unwrap(), "-o", "-"]);
     piped.stdout(fs::File::create(&redirected).unwrap());
@@ -46,7 +46,7 @@ fn a_cut_recording_is_repaired() {
     assert_eq!(fs::read(&other).unwrap(), fs::read(&repaired).unwrap());
 }
 
-/// What is in front of a hole and behind it is kept, and what is missing is told.
+/// Events before and after a hole are kept, and the missing part is reported.
 #[test]
 fn a_recording_with_a_hole_is_repaired() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
@@ -81,7 +81,7 @@ fn a_recording_with_a_hole_is_repaired() {
     runtap(["repair", file.to_str().unwrap()]).expect_code(0).says("skipped ").says(&line);
     runtap(["report", repaired.to_str().unwrap(), "cpu"]).expect_code(0);
 
-    // The first bytes name the format only.
+    // The first bytes only name the format.
     fs::write(&file, &bytes[32..]).unwrap();
     let document = repair().expect_code(0).json();
     assert_eq!((&document["start_added"], &document["bytes_skipped"]), (&json!(true), &json!(0)));
@@ -90,7 +90,7 @@ fn a_recording_with_a_hole_is_repaired() {
 }
 
 #[test]
-fn what_cannot_be_repaired_is_told() {
+fn unrepairable_recordings_are_reported() {
     let folder = folder();
     let file = folder.path().join("text.nettrace");
     fs::write(&file, "no recording at all").unwrap();

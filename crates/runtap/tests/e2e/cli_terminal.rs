@@ -1,4 +1,4 @@
-//! What is shown and asked on a terminal: the list to pick from, and tables that fit.
+//! Output and prompts on a terminal: the list of processes, and tables that fit.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 use crate::cli_launch::{DEMO, demo, path};
 use crate::common::{command, counts, folder, runtap, trace_of};
 
-/// A command whose input and output are a terminal of so many columns.
+/// A command whose input and output are a terminal with a given number of columns.
 pub(crate) struct Terminal {
     child: Child,
     keyboard: File,
-    /// The terminal's, before the program was started.
+    /// The terminal's modes before the program was started.
     pub(crate) modes: String,
     screen: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -52,33 +52,33 @@ impl Terminal {
         Self { child, keyboard, modes, screen, reader: Some(reader) }
     }
 
-    /// What was shown so far, without colours.
+    /// Returns the text shown so far, without colors.
     pub(crate) fn text(&self) -> String {
         anstream::adapter::strip_str(&self.screen.lock().unwrap()).to_string()
     }
 
-    /// Waits until this was shown.
+    /// Waits until this text was shown.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         eventually(text, || self.text().contains(text).then_some(()));
     }
 
-    /// The same with everything that acts on the terminal.
+    /// Returns the output so far, including control sequences.
     pub(crate) fn raw(&self) -> String {
         self.screen.lock().unwrap().clone()
     }
 
-    /// That, for later.
+    /// Returns the shared buffer of the output.
     pub(crate) fn shared(&self) -> Arc<Mutex<String>> {
         Arc::clone(&self.screen)
     }
 
-    /// How the terminal is set.
+    /// Returns the current modes of the terminal.
     pub(crate) fn modes(&self) -> String {
         format!("{:?}", tcgetattr(&self.keyboard).unwrap())
     }
 
-    /// The other side of the terminal.
+    /// Returns the other side of the terminal.
     pub(crate) fn keyboard(&self) -> File {
         self.keyboard.try_clone().unwrap()
     }
@@ -95,11 +95,11 @@ impl Terminal {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits for its end; all that was shown, and its exit code.
+    /// Waits for the exit; returns the shown text and the exit code.
     #[track_caller]
     pub(crate) fn wait(mut self) -> (String, Option<i32>) {
         let status = eventually("the end of it", || self.child.try_wait().unwrap());
-        // Nobody has the terminal any more, so that reading from it ends.
+        // No process has the terminal open, so reading from it ends.
         self.reader.take().unwrap().join().unwrap();
         (self.text(), status.code())
     }
@@ -107,7 +107,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -121,7 +121,7 @@ fn service(folder: &TempDir) -> Program {
     program
 }
 
-/// It is asked once, and the answer means the process that stood there, whatever has come and gone since.
+/// The user is asked once, and the answer selects the process that was listed, even if processes have changed since.
 #[test]
 fn a_process_is_picked_once() {
     let folder = folder();
@@ -134,7 +134,7 @@ fn a_process_is_picked_once() {
         let row =
             text.lines().map(|line| line.split_whitespace()).find(|row| row.clone().nth(1) == Some(&pid));
         let number = row.and_then(|mut row| row.next()).unwrap_or_else(|| panic!("{pid} is not in {text}"));
-        // A second question would get an end of input.
+        // A second question would read the end of input.
         terminal.type_in(&format!("{number}\n\u{4}"));
         let (text, code) = terminal.wait();
         assert_eq!(text.matches("which one").count(), 1, "{text}");
@@ -147,9 +147,9 @@ fn a_process_is_picked_once() {
     }
 }
 
-/// The number that is easiest to see is the process's own; a slip is told, and asked about once more.
+/// A process id is also a valid answer; an invalid answer is reported, and the question repeated once.
 #[test]
-fn a_process_is_picked_by_its_id_and_a_slip_is_told() {
+fn a_process_is_picked_by_its_id_and_an_invalid_answer_is_reported() {
     let folder = folder();
     let service = service(&folder);
     let pid = service.id().to_string();
@@ -179,7 +179,7 @@ fn a_table_fits_the_terminal() {
     let folder = folder();
     let _service = service(&folder);
     let widest = |words: &[&str]| {
-        // One that answers late is busy.
+        // A process that answers late is busy.
         let text = eventually("it runs", || {
             let (text, code) = Terminal::start(command(words), 60).wait();
             assert_eq!(code, Some(0), "{text}");
@@ -192,7 +192,7 @@ fn a_table_fits_the_terminal() {
     assert!(widest(&["ps", "--wide"]) > 60);
 }
 
-/// It is said what is recorded, of whom, into which file and until when; and Enter ends it.
+/// Prints what is recorded, from which process, into which file and for how long; Enter stops the recording.
 #[test]
 fn enter_ends_a_recording() {
     let folder = folder();
@@ -215,7 +215,7 @@ fn enter_ends_a_recording() {
     assert!(text.contains("1.5 s, Enter or Ctrl-C ends it") && text.contains(" left]"), "{text}");
 }
 
-/// A launched command has the keyboard for itself.
+/// A launched command has exclusive use of the keyboard.
 #[test]
 fn a_command_keeps_the_keyboard() {
     let folder = folder();
@@ -229,9 +229,9 @@ fn a_command_keeps_the_keyboard() {
     assert!(code == Some(0) && text.contains("done"), "{text}");
 }
 
-/// Below what stays, the state of the run is drawn again and again: what is said meanwhile takes its place.
+/// The state of the run is redrawn below the permanent lines: new messages take its place.
 #[test]
-fn nothing_is_drawn_over_what_is_said_in_a_run_of_tests() {
+fn progress_is_not_drawn_over_messages_of_a_test_run() {
     let started = || -> Result<Terminal, Skip> {
         let (runtime, folder) = (RealRuntime::available(10)?, test_application("orchard-2.5.2")?);
         let mut test = command(["test", "--no-history", "--dotnet"]);

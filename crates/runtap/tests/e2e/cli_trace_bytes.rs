@@ -1,4 +1,4 @@
-//! What `trace` writes: the bytes that came, whatever the output is and however they came, and the same figures.
+//! The output of `trace` equals the received bytes, for every kind of output and any chunks, with equal figures.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::{command, folder, json, runtap};
 
-/// Whole, cut, damaged, of the newest version, and no recording at all.
+/// Complete, truncated and damaged streams, a stream of the newest version, and one that is not a recording.
 fn streams() -> Result<Vec<Vec<u8>>, Skip> {
     let whole = shared_data("nettrace/net10/cpu-spin.nettrace.zst")?;
     let newest = shared_data("nettrace/record-trace-v6-5k.nettrace.zst")?;
@@ -39,9 +39,10 @@ fn figures(summary: &Value) -> [&Value; 5] {
     ]
 }
 
-/// A pipe and a file that is appended to are written by another thread than the one that reads the socket, a file is not.
+/// Pipes and files opened for appending are written by a separate thread, ordinary files by the thread that reads the
+/// socket.
 #[test]
-fn every_output_gets_what_came() {
+fn every_output_gets_the_received_bytes() {
     for (seed, bytes) in (1..).zip(require!(streams())) {
         let folder = folder();
         let place = |name: &str| folder.path().join(name);
@@ -83,7 +84,7 @@ fn every_output_gets_what_came() {
     }
 }
 
-/// The names of a process's threads.
+/// Returns the names of a process's threads.
 fn threads(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks
@@ -91,10 +92,10 @@ fn threads(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// One thread moves the bytes of a file, and every byte that came is in it at once. A pipe that nobody reads keeps nobody
-/// from reading the socket.
+/// One thread moves the bytes of a file, and every received byte is written at once. A pipe without a reader does not
+/// keep runtap from reading the socket.
 #[test]
-fn a_file_is_written_by_who_reads_the_socket() {
+fn a_file_is_written_by_the_thread_that_reads_the_socket() {
     let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
     let folder = folder();
     let socket = folder.path().join("runtime");
@@ -104,7 +105,7 @@ fn a_file_is_written_by_who_reads_the_socket() {
     replay::serve(&socket, move |mut client| {
         client.write_all(&served[..half])?;
         let _ = wait.lock().unwrap().recv();
-        // Until it is gone.
+        // Until runtap has exited.
         while client.write_all(&served[half..]).is_ok() {}
         Ok(())
     });
@@ -128,7 +129,7 @@ fn a_file_is_written_by_who_reads_the_socket() {
 
 /// Errors that an event source reports about itself are also shown by verbs that print no events.
 #[test]
-fn errors_that_an_event_source_reports_are_told() {
+fn errors_reported_by_an_event_source_are_shown() {
     let bytes = require!(shared_data("reports/net/recordings/eventsource-error.nettrace"));
     let folder = folder();
     let socket = folder.path().join("runtime");

@@ -1,4 +1,4 @@
-//! Mistakes, help and the verbs that need no target: exit codes and messages.
+//! Usage errors, help and the verbs without a target: exit codes and messages.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::common::{VERBS, command, folder, json, runtap};
 
 #[test]
-fn without_a_target_and_a_terminal_it_is_a_mistake() {
+fn a_missing_target_without_a_terminal_is_an_error() {
     for verb in ["info", "env", "trace"] {
         runtap([verb]).expect_code(2).says("no target given").says("hint:");
     }
 }
 
 #[test]
-fn a_wrong_option_is_told_with_the_nearest_right_one() {
+fn an_unknown_option_is_reported_with_the_nearest_valid_one() {
     runtap(["trace", "-p", "1", "--providrs", "X"]).expect_code(2).says("--providers");
     runtap(["trac", "-p", "1"]).expect_code(2).says("trace");
     runtap(["trace", "-p", "1", "--to", "speedscpe"]).expect_code(2).says("speedscope");
@@ -27,7 +27,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
         let told = runtap([verb, "-p", "1", "--clrevents", "gc", "--duration", "99999999999h"]);
         told.expect_code(2).says("99999999999h").says("3650 days").says("--duration");
     }
-    // Told before anything is recorded, and before the process is looked for.
+    // Reported before anything is recorded, and before the process is looked up.
     for (content, format) in [(["--view", "alloc"], "perfetto"), (["--compat", "dotnet-trace"], "perfetto")] {
         let told = runtap(["trace", "-p", "1", content[0], content[1], "--to", format]);
         told.expect_code(2).says(format).says("use speedscope");
@@ -44,7 +44,7 @@ fn a_wrong_option_is_told_with_the_nearest_right_one() {
 }
 
 #[test]
-fn a_transcript_that_cannot_be_read_is_a_mistake() {
+fn an_unreadable_transcript_is_an_error() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("text"), "no transcript\n").unwrap();
@@ -59,7 +59,7 @@ fn a_transcript_that_cannot_be_read_is_a_mistake() {
 }
 
 #[test]
-fn an_address_of_another_protocol_is_told_with_ours() {
+fn an_address_of_another_protocol_is_reported() {
     for address in
         ["http://localhost:9000", "https://host", "tcp://127.0.0.1:9000", "ws://localhost:9000/web"]
     {
@@ -70,7 +70,7 @@ fn an_address_of_another_protocol_is_told_with_ours() {
 }
 
 #[test]
-fn a_process_that_is_not_there_or_not_dotnet_is_told() {
+fn a_missing_or_foreign_process_is_reported() {
     let gone = Command::new("true").spawn().and_then(|mut child| child.wait().map(|_| child.id())).unwrap();
     let mut sleep = Command::new("sleep");
     sleep.arg("600");
@@ -80,13 +80,13 @@ fn a_process_that_is_not_there_or_not_dotnet_is_told() {
         runtap([verb, &sleep.id().to_string()]).expect_code(3).says("hint:");
     }
     runtap(["info", "--diagnostic-port", "/nowhere/x"]).expect_code(3).says("/nowhere/x");
-    // A number beyond any pid is a name.
+    // A number larger than any process id is a name.
     runtap(["info", "99999999999"]).expect_code(3);
 }
 
-/// What programs read of `doctor`; nothing in it depends on the machine.
+/// The machine-readable output of `doctor`, with nothing that depends on the machine.
 #[test]
-fn the_doctor_of_a_process_that_is_not_there() {
+fn the_doctor_reports_a_missing_process() {
     let told = runtap(["doctor", "4294967295", "--format", "json"]);
     insta::assert_snapshot!(told.expect_code(3).text(), @r#"
     {
@@ -114,7 +114,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("empty"), "").unwrap();
@@ -143,7 +143,7 @@ fn verbs_without_a_target() {
     assert!(packages.iter().any(|package| package["name"] == "tokio" && package["license"] == "MIT"));
     assert!(packages.iter().any(|package| package["name"] == "inferno" && package["license"] == "CDDL-1.0"));
     assert_eq!(packages[0]["version"], env!("CARGO_PKG_VERSION"));
-    // Every package has its texts, and every text its package.
+    // Every package has its licence texts, and every text belongs to a package.
     let mut used = std::collections::BTreeSet::new();
     for package in packages {
         let texts = package["texts"].as_array().unwrap();
@@ -174,7 +174,7 @@ fn verbs_without_a_target() {
     }
 }
 
-/// Output is not coloured for a pipe, unless that is asked for.
+/// Output to a pipe has colors only on request.
 #[test]
 fn colour_is_for_terminals() {
     let coloured = |extra: &[&str], variable: Option<(&str, &str)>| {
@@ -190,7 +190,8 @@ fn colour_is_for_terminals() {
     assert!(!coloured(&["--color", "never"], Some(("CLICOLOR_FORCE", "1"))));
 }
 
-/// A reader that goes away is no failure: `runtap … | head`.
+/// A reader that closes the pipe is not an error: `runtap …
+/// head`.
 #[test]
 fn a_broken_pipe_ends_quietly() {
     for arguments in [
@@ -217,7 +218,7 @@ fn ps_without_processes_is_still_a_document() {
     assert!(matches!(&document["processes"], Value::Array(_)));
 }
 
-/// The ways to name a process, which are part of the contract.
+/// The documented ways to select a process.
 #[test]
 fn every_verb_with_a_process_takes_it_in_every_way() {
     for verb in VERBS {

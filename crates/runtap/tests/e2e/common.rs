@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: the program under test, and targets for it. Does not judge.
+//! Helpers of the end-to-end tests: the program under test, and its targets. Makes no judgements.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use runtap_testkit::{Finished, Launch, Program, RealRuntime, Running, Skip, even
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Every verb that asks something of one process.
+/// Every verb that sends a request to one process.
 pub(crate) const VERBS: [&[&str]; 13] = [
     &["info"],
     &["env"],
@@ -32,32 +32,32 @@ pub(crate) const VERBS: [&[&str]; 13] = [
     &["tail"],
 ];
 
-/// `runtap` with these arguments, as a script would call it.
+/// Returns `runtap` with these arguments, as a script would run it.
 pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.args(arguments);
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
-    // What is kept, how tests went and the agent for JVMs, is kept in the tests' own place.
+    // The history of tests and the agent for JVMs are stored in the tests' own directory.
     command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
-/// Runs `runtap` with these arguments to its end.
+/// Runs `runtap` with these arguments until it exits.
 #[track_caller]
 pub(crate) fn runtap<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Finished {
     run(command(arguments))
 }
 
-/// Runs `runtap`, which has to succeed, and reads its JSON.
+/// Runs `runtap`, which has to succeed, and parses its JSON.
 #[track_caller]
 pub(crate) fn json<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Value {
     runtap(arguments).expect_code(0).json()
 }
 
-/// What `runtap events --count` says of a file, with this exit code.
+/// Returns the JSON of `runtap events --count` for a file, with this exit code.
 #[track_caller]
 pub(crate) fn counts(file: &Path, code: i32) -> Value {
     let file = file.to_str().expect("a path of ours");
@@ -66,14 +66,14 @@ pub(crate) fn counts(file: &Path, code: i32) -> Value {
     document
 }
 
-/// How many events of a kind `events --count` found.
+/// Returns the number of events of a kind that `events --count` found.
 pub(crate) fn count_of(counts: &Value, provider: &str, id: u32) -> u64 {
     let rows = counts["counts"].as_array().expect("counts is a list").iter();
     let rows = rows.filter(|row| row["provider"] == provider && row["id"] == id);
     rows.map(|row| row["n"].as_u64().expect("n is a number")).sum()
 }
 
-/// The rows of `runtap ps`, by default with our own temporary directory.
+/// Returns the rows of `runtap ps`, by default for the current temporary directory.
 #[track_caller]
 pub(crate) fn ps(mut command: Command) -> Vec<Value> {
     command.args(["--format", "json"]);
@@ -82,21 +82,21 @@ pub(crate) fn ps(mut command: Command) -> Vec<Value> {
     document["processes"].as_array().expect("processes is a list").clone()
 }
 
-/// The row of `runtap ps` for a process that answers in its own time: `ps` waits for a moment only, and a machine may take
-/// longer to give the process a turn.
+/// Returns the row of `runtap ps` for a process, once it answers: `ps` waits only for a moment, and on a busy machine
+/// the process may need longer.
 #[track_caller]
 pub(crate) fn ps_row(pid: u32) -> Value {
     ps_row_of(|| command(["ps"]), pid)
 }
 
-/// The same by a given `runtap ps`.
+/// Like [`ps_row`], with a given `runtap ps`.
 #[track_caller]
 pub(crate) fn ps_row_of(ps: impl Fn() -> Command, pid: u32) -> Value {
     let row = || Some(ps_row_now(ps(), pid)).filter(|row| row["reason"] != "busy");
     eventually("its answer to ps", row)
 }
 
-/// The row for a process, as it is now.
+/// Returns the current row of a process.
 #[track_caller]
 pub(crate) fn ps_row_now(command: Command, pid: u32) -> Value {
     let rows = ps(command);
@@ -104,7 +104,7 @@ pub(crate) fn ps_row_now(command: Command, pid: u32) -> Value {
     row.unwrap_or_else(|| panic!("process {pid} is not among {rows:#?}")).clone()
 }
 
-/// A program of the shared folder that runs, with a temporary directory of its own.
+/// A running program of the shared folder, with its own temporary directory.
 pub(crate) struct Target {
     pub(crate) program: Program,
     pub(crate) temp: TempDir,
@@ -118,14 +118,14 @@ impl Target {
         Self { program, temp }
     }
 
-    /// Starts a program that is going to wait at its start.
+    /// Starts a program that will be suspended at startup.
     pub(crate) fn start_unready(launch: Launch) -> Self {
         let temp = folder();
         let program = launch.env("TMPDIR", temp.path()).spawn_unready();
         Self { program, temp }
     }
 
-    /// Starts a program that waits at its start for a command on its own port.
+    /// Starts a program that is suspended at startup until a command arrives on its own port.
     pub(crate) fn suspended(launch: Launch) -> Self {
         let temp = folder();
         let launch = launch.env("TMPDIR", temp.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
@@ -136,7 +136,7 @@ impl Target {
         target
     }
 
-    /// Lets a suspended program with `--stdin` go on, to its own end.
+    /// Resumes a suspended program with `--stdin`, and waits until it exits.
     #[track_caller]
     pub(crate) fn resume_to_its_end(mut self) {
         runtap(["resume", &self.p()]).expect_code(0);
@@ -147,23 +147,23 @@ impl Target {
         assert!(self.program.wait().success());
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub(crate) fn pid(&self) -> u32 {
         self.program.id()
     }
 
-    /// Its process id, as it stands on a command line.
+    /// Returns the process id as an argument.
     pub(crate) fn p(&self) -> String {
         self.pid().to_string()
     }
 
-    /// Its diagnostics socket.
+    /// Returns the diagnostic socket.
     #[track_caller]
     pub(crate) fn socket(&self) -> PathBuf {
         socket_in(self.temp.path(), self.program.own_pid())
     }
 
-    /// The target was not hurt by what was done to it: its runtime answers.
+    /// Checks that the target was not harmed: its runtime answers.
     #[track_caller]
     pub(crate) fn still_answers(&self) {
         let info = json(["info", "-p", &self.p(), "--format", "json"]);
@@ -171,7 +171,7 @@ impl Target {
     }
 }
 
-/// The diagnostics socket of a process in a folder.
+/// Returns the diagnostic socket of a process in a folder.
 #[track_caller]
 pub(crate) fn socket_in(folder: &Path, pid: u32) -> PathBuf {
     let entries = fs::read_dir(folder).expect("the target's temporary directory is there");
@@ -182,7 +182,7 @@ pub(crate) fn socket_in(folder: &Path, pid: u32) -> PathBuf {
     found.expect("the target has a diagnostics socket")
 }
 
-/// A `runtap trace` that runs.
+/// A running `runtap trace`.
 pub(crate) struct Recording {
     pub(crate) runtap: Running,
     pub(crate) file: PathBuf,
@@ -197,13 +197,13 @@ impl Recording {
         Self { runtap: Running::start(command), file }
     }
 
-    /// Waits for its end with this exit code: its summary and the file.
+    /// Waits for the exit with this code; returns the summary and the file.
     #[track_caller]
     pub(crate) fn finish(self, code: i32) -> (Value, PathBuf) {
         (self.runtap.wait().expect_code(code).json(), self.file)
     }
 
-    /// Waits until this many bytes are in the file: by then the session runs and signals are heard.
+    /// Waits until the file has this number of bytes: by then the session runs and signals are handled.
     #[track_caller]
     pub(crate) fn wait_for_bytes(&self, bytes: u64) {
         eventually("bytes in the recording", || {
@@ -212,7 +212,7 @@ impl Recording {
     }
 }
 
-/// `runtap trace` with these options on a command that it starts.
+/// Returns `runtap trace` with these options on a command that it starts.
 pub(crate) fn trace_of<'a>(options: impl IntoIterator<Item = &'a str>, launched: &Command) -> Command {
     let mut command = command(["trace"]);
     command.env_remove("DOTNET_DiagnosticPorts");
@@ -223,19 +223,19 @@ pub(crate) fn trace_of<'a>(options: impl IntoIterator<Item = &'a str>, launched:
             None => command.env_remove(name),
         };
     }
-    // Of its own: on a terminal these tests may be in the foreground, and signals then count as typed.
+    // In its own group: on a terminal these tests may be in the foreground, and signals would count as typed.
     command.process_group(0);
     command
 }
 
-/// The command `sh -c SCRIPT`, where `"$@"` are these words.
+/// Returns the command `sh -c SCRIPT`, where `"$@"` are these words.
 pub(crate) fn shell<'a>(script: &str, words: impl IntoIterator<Item = &'a OsStr>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh"]).args(words);
     command
 }
 
-/// Waits until no process is left that was started with `text` in its environment: one that is suspended stays.
+/// Waits until all processes with `text` in their environment have exited, which a suspended process does not.
 #[track_caller]
 pub(crate) fn all_have_ended(text: &Path) {
     let text = text.to_str().expect("a path of ours");
@@ -244,7 +244,8 @@ pub(crate) fn all_have_ended(text: &Path) {
     });
 }
 
-/// The port that a `runtap trace -- COMMAND` has made, by the environment of its programs: those that have `text` in theirs.
+/// Returns the port that a `runtap trace -- COMMAND` has created, from the environment of programs that contains
+/// `text`.
 #[track_caller]
 pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
     let text = text.to_str().expect("a path of ours");
@@ -252,7 +253,7 @@ pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         let mut variables = environment.split(|byte| *byte == 0);
         let ports = variables.find_map(|variable| variable.strip_prefix(b"DOTNET_DiagnosticPorts="))?;
-        // Ours is behind those that were there.
+        // The created port follows those that were set before.
         let port = ports.split(|byte| *byte == b';').next_back()?.strip_suffix(b",suspend,connect")?;
         Some(PathBuf::from(OsStr::from_bytes(port)))
     };
@@ -261,51 +262,51 @@ pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
     })
 }
 
-/// Removes what a killed tool has left of its port, when the test is over.
-pub(crate) struct Left(pub(crate) PathBuf);
+/// Removes the remains of a killed tool's port after the test.
+pub(crate) struct RemoveOnDrop(pub(crate) PathBuf);
 
-impl Drop for Left {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
-        // Mostly somebody has done that.
+        // Usually it has been removed already.
         let _ = fs::remove_file(&self.0);
         let _ = self.0.parent().map(fs::remove_dir);
     }
 }
 
-/// A new folder. Everybody may look into it: where not, root's tool has its port elsewhere.
+/// Creates a world-readable folder: otherwise root's tool would put its port elsewhere.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("the folder is ours");
     folder
 }
 
-/// A name that nothing else has, on this machine or in this process.
+/// Returns a unique name.
 pub(crate) fn unique(what: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     format!("{what}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Tests that measure shares of time have the machine to themselves. Under nextest each test is a process, and its
-/// configuration sees to that; this is for `cargo test`, where all of them are threads of one process.
+/// Tests that measure shares of time run alone. Under nextest each test is a process and its configuration ensures
+/// that; this lock is for `cargo test`, where all tests are threads of one process.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// Held by a test beside which others may run.
+/// Held by a test that can run in parallel with others.
 pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For a test that measures shares of time: nothing else runs beside it.
+/// Held by a test that measures shares of time and must run alone.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A test on .NET of this version, or on the newest; skipped where there is none.
+/// Runs a test on this version of .NET, or on the newest; skips it if there is none.
 pub(crate) fn on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
     let _machine = beside_others();
     run_on(major, test);
 }
 
-/// The same, with nothing beside it.
+/// Like [`on`], but runs alone.
 pub(crate) fn alone_on(major: u8, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>) {
     let _machine = alone();
     run_on(Some(major), test);
@@ -318,7 +319,7 @@ fn run_on(major: Option<u8>, test: impl FnOnce(&RealRuntime) -> Result<(), Skip>
     }
 }
 
-/// Makes three tests of a function that takes a runtime: on .NET 8, 9 and 10.
+/// Defines three tests from a function that takes a runtime: on .NET 8, 9 and 10.
 macro_rules! on_each_runtime {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {
@@ -340,7 +341,7 @@ macro_rules! on_each_runtime {
     )+};
 }
 
-/// Makes a test of a function that takes a runtime: on the newest one.
+/// Defines a test from a function that takes a runtime: on the newest one.
 macro_rules! on_the_newest_runtime {
     ($($test:ident),+ $(,)?) => {$(
         mod $test {

@@ -1,6 +1,6 @@
-//! A hostile user at the ports of root's tools, which let everybody in because a command may run programs as another
-//! user. Only root can lay that out; the attacker is nobody, on threads of this process: the kernel takes the user of the
-//! thread that connects.
+//! A hostile user at the ports of root's tools, which accept every user because a command may run programs as another
+//! user. Requires root. The attacker is nobody, on threads of this process: the kernel uses the user of the connecting
+//! thread.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -22,13 +22,13 @@ use crate::real_doctor_rights::{NOBODY, Place};
 
 on_the_newest_runtime!(real_floods_leave_room_for_the_tree);
 
-/// The user of an attacker.
+/// Changes the user of this thread to the attacker's.
 fn become_nobody() {
     let nobody = Uid::from_raw(65534);
     rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
 }
 
-/// Does something as nobody.
+/// Runs a function as nobody.
 fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let act = || {
         become_nobody();
@@ -37,20 +37,20 @@ fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(act).join().unwrap())
 }
 
-/// Whether there can be an attacker. Where not, the test is skipped.
+/// Returns a place for an attacker; `None` skips the test.
 fn place() -> Option<Place> {
     Place::new().map_err(|skip| skip.report()).ok()
 }
 
-/// Connects and says that it is the runtime with this cookie.
-pub(crate) fn dial(port: &Path, cookie: u64) -> UnixStream {
+/// Connects and claims to be the runtime with this cookie.
+pub(crate) fn connect_as_runtime(port: &Path, cookie: u64) -> UnixStream {
     let mut stream = UnixStream::connect(port).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie.into()), process_id: 1 };
     stream.write_all(&advertise.to_bytes()).unwrap();
     stream
 }
 
-/// Command set, command and payload of a request; nothing if it was hung up on.
+/// Reads command set, command and payload of a request; `None` if the connection was closed.
 pub(crate) fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     let mut header = [0; 20];
     stream.read_exact(&mut header).ok()?;
@@ -61,7 +61,7 @@ pub(crate) fn request(stream: &mut UnixStream) -> Option<(u8, u8, Vec<u8>)> {
     Some((header[16], header[17], payload))
 }
 
-/// Answers it with OK.
+/// Answers with OK.
 fn answer(stream: &mut UnixStream, payload: &[u8]) {
     let length = u16::try_from(20 + payload.len()).unwrap();
     let mut reply = b"DOTNET_IPC_V1\0".to_vec();
@@ -71,21 +71,21 @@ fn answer(stream: &mut UnixStream, payload: &[u8]) {
 }
 
 const COLLECT: u8 = 2;
-/// Set and number.
+/// Command set and number.
 const SET_VARIABLE: (u8, u8) = (4, 3);
 pub(crate) const RESUME: (u8, u8) = (4, 1);
 
-/// What root has in its variable for ports, and tells those whom it records.
+/// Root's variable for ports, which is sent to recorded processes.
 const SECRET: &str = "/run/secret.port,nosuspend";
 
-/// `runtap trace` of a command that waits, by root.
-struct Attacked {
+/// `runtap trace` by root, of a command that waits.
+struct AttackedTrace {
     tracing: Running,
     port: PathBuf,
     gate: PathBuf,
 }
 
-impl Attacked {
+impl AttackedTrace {
     fn start(place: &Place, options: &[&str]) -> Self {
         let gate = place.path().join("gate");
         let mut waiting = shell("until [ -e \"$1\" ]; do sleep 0.02; done", [gate.as_os_str()]);
@@ -97,13 +97,13 @@ impl Attacked {
     }
 }
 
-/// Waits for something to read, for the time in which an attack would have succeeded.
-fn waits_in_vain(stream: &UnixStream) -> bool {
+/// Returns whether nothing arrives during the time in which an attack would have succeeded.
+fn receives_nothing(stream: &UnixStream) -> bool {
     let limit = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)).unwrap() == 0
 }
 
-/// Everything that is sent to a connection until it is closed is "go on", and nothing else.
+/// Checks that the only request on a connection until it is closed is `ResumeRuntime`.
 #[track_caller]
 fn is_only_told_to_go_on(mut stream: UnixStream) {
     while let Some((set, number, payload)) = request(&mut stream) {
@@ -111,30 +111,30 @@ fn is_only_told_to_go_on(mut stream: UnixStream) {
     }
 }
 
-/// Who says that it is a process that has dialled in already does not get what that one is asked and told.
+/// A process that claims to be an already connected one does not receive the requests for it.
 #[test]
-fn the_cookie_of_another_process_is_of_no_use() {
+fn the_cookie_of_another_process_is_useless() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
-    let mut victim = dial(&port, 7);
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &[]);
+    let mut victim = connect_as_runtime(&port, 7);
     assert_eq!(request(&mut victim).unwrap().0, COLLECT);
-    let mut thief = as_nobody(|| dial(&port, 7));
-    let thief_again = as_nobody(|| dial(&port, 7));
-    // The older of two is asked, or hung up on.
+    let mut thief = as_nobody(|| connect_as_runtime(&port, 7));
+    let thief_again = as_nobody(|| connect_as_runtime(&port, 7));
+    // The older of two connections receives the request, or is closed.
     if let Some((set, number, _)) = request(&mut thief) {
         assert_eq!((set, number), RESUME);
         answer(&mut thief, &[]);
     }
     answer(&mut victim, &1u64.to_le_bytes());
-    waits_in_vain(&thief_again);
+    receives_nothing(&thief_again);
 
-    let mut told = dial(&port, 7);
+    let mut told = connect_as_runtime(&port, 7);
     let (set, number, payload) = request(&mut told).unwrap();
     assert_eq!((set, number), SET_VARIABLE);
     let text: Vec<u16> = payload.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     assert!(String::from_utf16_lossy(&text).contains(SECRET));
     answer(&mut told, &[]);
-    let mut resumed = dial(&port, 7);
+    let mut resumed = connect_as_runtime(&port, 7);
     assert_eq!(request(&mut resumed).map(|(set, number, _)| (set, number)), Some(RESUME));
     answer(&mut resumed, &[]);
     drop(victim);
@@ -144,13 +144,13 @@ fn the_cookie_of_another_process_is_of_no_use() {
     is_only_told_to_go_on(thief_again);
 }
 
-/// However many come, and whatever they say: they are let go on, and the user is told once.
+/// Any number of connections with any messages: they are resumed, and the user is warned once.
 #[test]
-fn strangers_are_told_to_go_on_and_nothing_else() {
+fn strangers_are_resumed_and_get_no_other_request() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &[]);
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &[]);
     for cookie in 0..500 {
-        let mut stranger = as_nobody(|| dial(&port, cookie));
+        let mut stranger = as_nobody(|| connect_as_runtime(&port, cookie));
         if cookie % 10 == 0 {
             assert_eq!(request(&mut stranger).map(|(set, number, _)| (set, number)), Some(RESUME));
             if cookie % 20 == 0 {
@@ -165,18 +165,18 @@ fn strangers_are_told_to_go_on_and_nothing_else() {
     assert!(lines < 10, "{lines} lines: {finished}");
 }
 
-/// Neither one that does not answer, nor one that has the path in its environment.
+/// Neither a process that does not answer, nor one that has the path in its environment.
 #[test]
 fn strangers_do_not_keep_a_recording_from_its_end() {
     let Some(place) = place() else { return };
-    let Attacked { tracing, port, gate } = Attacked::start(&place, &["--children"]);
-    let mut silent = as_nobody(|| dial(&port, 9));
+    let AttackedTrace { tracing, port, gate } = AttackedTrace::start(&place, &["--children"]);
+    let mut silent = as_nobody(|| connect_as_runtime(&port, 9));
     let asked = request(&mut silent);
     let mut holder = Command::new(NOBODY[0]);
     holder.args(&NOBODY[1..]).args(["cat", "-"]).env("DOTNET_DiagnosticPorts", &port);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let process = format!("/proc/{}", holder.id());
-    // The kernel gives a program its name a moment before its environment.
+    // The kernel sets a program's name shortly before its environment.
     eventually("the program with the port in its environment", || {
         let named = fs::read_to_string(format!("{process}/comm")).is_ok_and(|name| name == "cat\n");
         let has_it = fs::read(format!("{process}/environ"))
@@ -193,16 +193,16 @@ fn strangers_do_not_keep_a_recording_from_its_end() {
     holder.wait().unwrap();
 }
 
-/// The mode of a private port may be changed by hand; who comes in by that is no target.
+/// The mode of a private port may be changed manually; a process that connects through it is not a target.
 #[test]
-fn a_verb_that_waits_takes_nobody_elses_program() {
+fn a_waiting_verb_accepts_no_program_of_another_user() {
     let Some(place) = place() else { return };
     let port = place.path().join("port");
     let listen = format!("{},listen", port.display());
     let waiting = Running::start(command(["info", "--diagnostic-port", &listen]));
     eventually("the socket", || port.exists().then_some(()));
     fs::set_permissions(&port, fs::Permissions::from_mode(0o666)).unwrap();
-    // Hung up on, perhaps before it could say anything. The file is there a moment before anybody listens.
+    // Closed, perhaps before the Advertise message was sent. The file exists shortly before the listener.
     let mut stranger = as_nobody(|| eventually("the listener", || UnixStream::connect(&port).ok()));
     assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0);
     let mut demo = command(["demo", "serve", "--seconds", "600"]);
@@ -213,9 +213,9 @@ fn a_verb_that_waits_takes_nobody_elses_program() {
     assert!(told.text().contains(&demo.id().to_string()), "{told}");
 }
 
-/// The other way round: a program of root does not say who it is to a tool of another user.
+/// The reverse: a program of root does not identify itself to a tool of another user.
 #[test]
-fn a_program_says_nothing_to_a_foreign_tool() {
+fn a_program_does_not_identify_itself_to_a_foreign_tool() {
     let Some(place) = place() else { return };
     let port = place.path().join("port");
     let tool = as_nobody(|| UnixListener::bind(&port).unwrap());
@@ -231,12 +231,12 @@ fn a_program_says_nothing_to_a_foreign_tool() {
     demo.wait().says("of user 65534").says(port.to_str().unwrap());
 }
 
-/// What each of the flooding threads does with a connection, by turns.
+/// The behavior of a flooding thread, by connection.
 fn flood(port: &Path, kind: u64, connections: &AtomicU64, over: &AtomicBool) {
     become_nobody();
     let mut held = VecDeque::new();
     while !over.load(Ordering::Relaxed) {
-        // Hung up on before it could say anything, or the port is gone.
+        // Closed before the Advertise message was sent, or the port is gone.
         let Ok(mut stream) = UnixStream::connect(port) else { continue };
         let n = connections.fetch_add(1, Ordering::Relaxed);
         let cookie = Uuid::from_u128(u128::from(if kind == 0 { 7 } else { n }));
@@ -255,7 +255,7 @@ fn flood(port: &Path, kind: u64, connections: &AtomicU64, over: &AtomicBool) {
     }
 }
 
-/// With 256 descriptors, while four threads of nobody take all that they can get.
+/// With 256 descriptors, while four threads of nobody use as many connections as possible.
 fn real_floods_leave_room_for_the_tree(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let gate = place.path().join("gate");

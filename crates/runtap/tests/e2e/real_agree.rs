@@ -1,8 +1,8 @@
-//! Everybody who reads of a run of tests reads the same: people, programs, every kind of report, and the exit code. Of all
-//! applications with known outcomes and those that others had trouble with, whole and in parts, once and with retries.
+//! All outputs of a run of tests agree: text, JSON, every kind of report, and the exit code. For all applications with
+//! known outcomes and some that caused problems before, complete and in parts, with and without retries.
 //!
-//! The tests of every day take each kind of difference once; `cargo xtask sweep tests` takes all combinations, in a part for
-//! each number of retries, without a limit of time.
+//! The daily tests cover each kind of difference once; `cargo xtask sweep tests` runs all combinations, in a part for
+//! each number of retries, without a time limit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::common::command;
 
-/// How tests are chosen. The last is run after another run in the same place.
-const CHOSEN: [&[&str]; 5] = [
+/// Selections of tests. The last one runs after another run in the same place.
+const SELECTIONS: [&[&str]; 5] = [
     &[],
     &["--filter", "name ~ '[aeiou]'"],
     &["--partition", "count:1/2"],
@@ -24,12 +24,12 @@ const CHOSEN: [&[&str]; 5] = [
 ];
 const RETRIES: [&str; 3] = ["0", "1", "2"];
 
-/// The search for ids that end an adapter starts many processes, each once per attempt.
-const LONGEST: Duration = Duration::from_mins(15);
-/// No earlier run is known that could be repeated.
+/// The search for ids that terminate an adapter starts many processes, each once per attempt.
+const TIME_LIMIT: Duration = Duration::from_mins(15);
+/// There is no earlier run to repeat.
 const USAGE: i32 = 5;
 
-/// What is run: an assembly, its arguments, and variables.
+/// The application: an assembly, its arguments, and variables.
 struct Application {
     assembly: PathBuf,
     arguments: &'static [&'static str],
@@ -65,7 +65,7 @@ fn applications() -> Result<Vec<Application>, Skip> {
     Ok(all)
 }
 
-/// A run in this place: its exit code, and what is wrong with what was told of it.
+/// Makes a run in this place and returns its exit code, and the disagreements between its outputs.
 fn disagreements(
     place: &Path,
     runtime: &RealRuntime,
@@ -85,16 +85,16 @@ fn disagreements(
     let text = |name: &str| fs::read_to_string(place.join(name)).map_err(|error| format!("{name}: {error}"));
     let reports = ["r.xml", "r.trx", "r.json", "r.html", "r.jsonl"];
     let before = reports.map(text);
-    let told = Running::start(command).wait_within(LONGEST);
+    let told = Running::start(command).wait_within(TIME_LIMIT);
     let code = told.code().ok_or("it was killed")?;
     if options.contains(&"--rerun") && (code == USAGE || told.stderr.contains("nothing to run again")) {
-        // Nothing was run: reports are still those of the run before.
+        // Nothing was run: the reports are still those of the previous run.
         return if reports.map(text) == before { Ok(()) } else { Err("an older report is gone".to_owned()) };
     }
     let lines = text("r.jsonl")?;
     let end: Value =
         serde_json::from_str(lines.lines().last().ok_or("no line of JSON")?).map_err(|e| e.to_string())?;
-    let counted = Counted::of_totals(&end);
+    let counted = Totals::of_totals(&end);
     let mut wrong = Vec::new();
     let mut same = |who: &str, theirs: String, ours: String| {
         if theirs != ours {
@@ -102,9 +102,9 @@ fn disagreements(
         }
     };
     same("exit code in JSON", end["exit_code"].to_string(), code.to_string());
-    same("lines of JSON", Counted::of_lines(&lines).show(), counted.show());
-    same("the person", people(told.text()), counted.for_people());
-    // Another trouble than a failed test is one more error in those reports that only know tests.
+    same("lines of JSON", Totals::of_lines(&lines).show(), counted.show());
+    same("the person", totals_for_people(told.text()), counted.for_people());
+    // A problem other than a failed test is one more error in reports that have only tests.
     let other = u64::from(code != 0 && counted.bad() == 0);
     let junit = text("r.xml")?;
     let failures = junit.matches("<failure").count() as u64;
@@ -127,7 +127,7 @@ fn disagreements(
     let trx = text("r.trx")?;
     let counters = trx.lines().find(|line| line.contains("<Counters")).unwrap_or_default();
     let sum = attribute(counters, "failed") + attribute(counters, "error") + attribute(counters, "timeout");
-    // What did not end well beside the tests: one row for each such application, or for the run.
+    // Problems other than tests: one row for each such application, or for the run.
     let modules = end["modules"].as_array().map_or(&[][..], Vec::as_slice);
     let broken = modules.iter().filter(|module| !module["error_message"].is_null()).count() as u64;
     same("what JUnit adds", more.to_string(), if broken > 0 { broken } else { other }.to_string());
@@ -158,16 +158,16 @@ fn disagreements(
     let head =
         html.split("id=\"head\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap_or("{}");
     let head: Value = serde_json::from_str(head).map_err(|error| error.to_string())?;
-    same("the page", Counted::of_totals(&head["totals"]).show(), counted.show());
+    same("the page", Totals::of_totals(&head["totals"]).show(), counted.show());
     same("the page's exit code", head["exit_code"].to_string(), code.to_string());
-    // Whoever has only the exit code knows whether all is well.
+    // The exit code alone shows whether everything succeeded.
     same("fine", (code == 0).to_string(), (counted.bad() == 0 && code == 0).to_string());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
 /// The numbers of a run.
 #[derive(Default)]
-struct Counted {
+struct Totals {
     total: u64,
     passed: u64,
     skipped: u64,
@@ -177,7 +177,7 @@ struct Counted {
     cancelled: u64,
 }
 
-impl Counted {
+impl Totals {
     fn of_totals(value: &Value) -> Self {
         let of = |name: &str| value[name].as_u64().unwrap_or(u64::MAX);
         Self {
@@ -191,7 +191,7 @@ impl Counted {
         }
     }
 
-    /// Of each row of each test the result of its last attempt; rows of one test are told apart by name, then by order.
+    /// Counts the last result of each row of each test; rows of one test are distinguished by name, then by order.
     fn of_lines(lines: &str) -> Self {
         let mut tests: BTreeMap<(String, String), Vec<Row>> = BTreeMap::new();
         for line in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
@@ -213,7 +213,7 @@ impl Counted {
         }
         let mut counted = Self::default();
         for rows in tests.values_mut() {
-            // What has failed and is missing in an attempt that passed was an earlier attempt of that.
+            // A row that failed and is missing in a passed attempt belongs to an earlier attempt.
             let last = rows.iter().map(|row| row.attempt).max().unwrap_or(0);
             if rows.iter().all(|row| row.attempt < last || row.state == "passed") {
                 rows.retain(|row| row.attempt == last || row.state == "passed");
@@ -242,7 +242,7 @@ impl Counted {
         format!("{} tests, {} passed, {} bad, {} skipped", self.total, self.passed, self.bad(), self.skipped)
     }
 
-    /// As the last lines for people say it: what is zero is left out, but for those that passed.
+    /// Formats the numbers as in the last lines of the text output: zeros are omitted, except for passed tests.
     fn for_people(&self) -> String {
         let tests = if self.total == 1 { "test" } else { "tests" };
         let parts = [
@@ -265,11 +265,11 @@ struct Row {
     attempt: u64,
 }
 
-/// The sum that people see.
-fn people(text: &str) -> String {
+/// Returns the totals in the text output.
+fn totals_for_people(text: &str) -> String {
     let sum = text.lines().rev().find(|line| line.contains(" passed") && line.contains(": "));
     let sum = sum.and_then(|line| line.split_once(": ")).map_or(text, |(_, sum)| sum);
-    // Times and what was repeated are of no interest here.
+    // Times and repetitions are irrelevant here.
     let parts = sum.split(", ").filter(|part| !part.contains("flaky") && !part.contains("retried"));
     let parts: Vec<&str> = parts.map(|part| part.split(" (").next().unwrap_or(part)).collect();
     parts.join(", ")
@@ -280,10 +280,10 @@ fn attribute(tag: &str, name: &str) -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// What CI runs of all combinations: each kind of difference that readers have had once. An application by its name and
-/// arguments, the position in [`CHOSEN`], and a number of retries.
+/// The part of all combinations that CI runs: each kind of difference that outputs had once. An application by its name
+/// and arguments, the index in [`CHOSEN`], and a number of retries.
 const SAMPLE: [(&str, usize, &str); 13] = [
-    // All states; odd names; rows that share an id, chosen by a partition; repeated by retries and by `--rerun`.
+    // All states; unusual names; rows that share an id, selected by a partition; repeated by retries and by `--rerun`.
     ("orchard --suite core", 0, "1"),
     ("orchard --suite odd", 0, "0"),
     ("orchard --suite dups", 2, "2"),
@@ -292,12 +292,12 @@ const SAMPLE: [(&str, usize, &str); 13] = [
     // No tests at all, and none in a part.
     ("orchard --suite fast:0", 0, "0"),
     ("mzero", 3, "1"),
-    // Rows with one id of real adapters, and tests that are not found by their ids.
+    // Rows with one id in real adapters, and tests that are not found by their ids.
     ("mfold", 0, "1"),
     ("xdup", 0, "2"),
     ("nback2", 1, "0"),
     ("library-nunit", 1, "1"),
-    // A process that ends in a test, alone and beside others.
+    // A process that exits during a test, alone and beside others.
     ("mcrash exit", 0, "0"),
     ("xpar", 0, "0"),
 ];
@@ -315,24 +315,24 @@ fn show(text: &str) {
     eprintln!("{text}");
 }
 
-/// The wanted combinations of an application, of choices and of a number of retries.
+/// Compares the wanted combinations of application, selection and number of retries.
 fn compare(wanted: impl Fn(&str, usize, &str) -> bool) -> Result<usize, Skip> {
     let runtime = RealRuntime::available(10)?;
     let (mut runs, mut wrong) = (0, Vec::new());
     for application in applications()? {
         let place = tempfile::tempdir().expect("a directory");
         let name = application.name();
-        for (chosen, options) in CHOSEN.iter().enumerate() {
+        for (chosen, options) in SELECTIONS.iter().enumerate() {
             for count in RETRIES.into_iter().filter(|count| wanted(&name, chosen, count)) {
                 if options == &["--rerun"] {
-                    // What it repeats.
+                    // The run to be repeated.
                     let _ = disagreements(place.path(), &runtime, &application, &[]);
                 }
                 let options = [*options, &["--retries", count]].concat();
                 runs += 1;
                 let said = disagreements(place.path(), &runtime, &application, &options);
                 let said = said.err().map(|text| format!("{name} {options:?}: {text}"));
-                // A sweep is long: what is known already is shown.
+                // A sweep takes long, so intermediate results are shown.
                 show(&format!("{runs}: {}", said.as_deref().unwrap_or(&name)));
                 wrong.extend(said);
             }
@@ -351,7 +351,7 @@ fn all_readers_of_a_run_read_the_same() {
     }
 }
 
-/// Every combination with this number of retries.
+/// Compares every combination with this number of retries.
 fn compare_all(retries: &str) {
     let runs = compare(|_, _, count| count == retries).unwrap_or_else(|skip| panic!("{skip:?}"));
     show(&format!("{runs} runs with {retries} retries: all readers agree"));

@@ -1,4 +1,4 @@
-//! `ps`, `info` and `env` tell the truth about real processes, in the shapes of the reference.
+//! `ps`, `info` and `env` report the facts about real processes, in the documented formats.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -9,9 +9,13 @@ use serde_json::{Value, json};
 
 use crate::common::{Recording, Target, command, count_of, counts, folder, json, ps_row, runtap};
 
-on_each_runtime!(ps_and_info_describe_a_process, env_is_what_the_process_has, a_suspended_process_is_told);
+on_each_runtime!(
+    ps_and_info_describe_a_process,
+    env_is_what_the_process_has,
+    a_suspended_process_is_reported
+);
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 
 fn ps_and_info_describe_a_process(runtime: &RealRuntime) -> Result<(), Skip> {
@@ -80,8 +84,8 @@ fn env_is_what_the_process_has(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A runtime that waits at its start says so, is resumed by a recording, and is whole afterwards.
-fn a_suspended_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+/// A runtime that is suspended at startup is reported as such, resumed by a recording, and intact afterwards.
+fn a_suspended_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let temp = folder();
     let launch = runtime.program("spin", &IDLE)?;
     let launch = launch.env("TMPDIR", temp.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
@@ -101,7 +105,7 @@ fn a_suspended_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     let file = recording.file.clone();
     let summary = recording.runtap.wait().expect_code(0).json();
     assert_eq!(summary["partial"], Value::Null);
-    // The program's own assembly was loaded after the session began.
+    // The program's own assembly was loaded after the session started.
     let counts = counts(&file, 0);
     assert!(count_of(&counts, "Microsoft-Windows-DotNETRuntime", 154) > 0, "{counts:#}");
     target.still_answers();

@@ -1,6 +1,6 @@
-//! Another user who wants root's real runtimes: they dial their port for as long as they live, and obey whoever listens
-//! there. So its name is never free: not between a tool and its guard, not when a tool was killed, not while `resume` takes
-//! its place, not afterwards.
+//! Another user tries to take over root's real runtimes, which keep connecting to their port until they exit and obey
+//! any listener there. So the port's name is never free: not between a tool and its guard, not after a tool was killed,
+//! not while `resume` replaces it, and not afterwards.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,22 +14,22 @@ use runtap_testkit::{Program, RealRuntime, Running, Signal, Skip, eventually};
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 
-use crate::attack_handover::{guard_in, state, stays};
+use crate::attack_handover::{check_unchanged, guard_in, state};
 use crate::attacker::{NOBODY, Squatter};
-use crate::common::{Left, all_have_ended, folder, port_of_those_with, runtap, shell, trace_of};
+use crate::common::{RemoveOnDrop, all_have_ended, folder, port_of_those_with, runtap, shell, trace_of};
 use crate::real_attack_ports::StopOnDrop;
 use crate::real_doctor::idle;
 use crate::real_doctor_rights::{NOBODY as SETPRIV, can_run};
 
 on_the_newest_runtime!(
     a_runtime_outlives_its_tool_and_its_guard,
-    a_killed_tool_is_succeeded,
-    a_tool_at_a_named_port_is_succeeded,
-    a_port_behind_a_link_of_others_is_refused,
-    a_folder_that_is_exchanged_leads_root_nowhere,
+    a_killed_tool_is_replaced_by_resume,
+    a_killed_tool_at_a_named_port_is_replaced,
+    a_port_behind_a_link_of_another_user_is_rejected,
+    root_does_not_follow_an_exchanged_folder,
 );
 
-/// A folder like `/tmp`.
+/// Creates a folder like `/tmp`.
 fn shared_folder() -> Result<TempDir, Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can become somebody else"));
@@ -39,10 +39,10 @@ fn shared_folder() -> Result<TempDir, Skip> {
     Ok(folder)
 }
 
-/// Ends whatever has this text in its environment, also when the test fails.
-struct EndOfAll<'a>(&'a Path);
+/// Kills all processes with this text in their environment, also if the test fails.
+struct KillOnDrop<'a>(&'a Path);
 
-impl Drop for EndOfAll<'_> {
+impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
         for pid in System::current().started_with(self.0.as_os_str().as_encoded_bytes(), |_| true) {
             let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL);
@@ -50,10 +50,11 @@ impl Drop for EndOfAll<'_> {
     }
 }
 
-/// It dials again and again while the tool ends, the guard takes over, the guard is killed, and `resume` finds nothing to do.
+/// The runtime keeps connecting while the tool exits, the guard takes over, the guard is killed, and `resume` finds
+/// nothing to do.
 fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
-    let end = EndOfAll(place.path());
+    let end = KillOnDrop(place.path());
     let spin = runtime.program("spin", &["600", "20000"])?.command();
     let words = std::iter::once(spin.get_program()).chain(spin.get_args());
     let mut launched = shell("\"$@\" & exit 0", words);
@@ -62,29 +63,30 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     let file = place.path().join("x.nettrace");
     let tracing = Running::start(trace_of(["--duration", "1s", "-o", file.to_str().unwrap()], &launched));
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     let finished = tracing.wait();
     finished.expect_code(0);
-    stays(&port, before);
+    check_unchanged(&port, before);
     kill_process(guard_in(&finished.stderr), Signal::KILL).unwrap();
-    stays(&port, before);
+    check_unchanged(&port, before);
     let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     assert_eq!(spinning.len(), 1);
-    // It runs, and is asked by its own socket.
+    // It is running, and is queried by its own socket.
     runtap(["resume", &spinning[0].to_string()]).expect_code(0);
-    stays(&port, before);
-    squatter.was_kept_out();
+    check_unchanged(&port, before);
+    squatter.never_succeeded();
     drop(end);
     all_have_ended(place.path());
     Ok(())
 }
 
-/// `kill -9`, then `resume`: it knows the folder for ours, and has a guard for the children, which removes it.
-fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
+/// `kill -9`, then `resume`: it recognizes the folder as runtap's, and starts a guard for the children, which removes
+/// the folder.
+fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
-    let _end = EndOfAll(place.path());
+    let _end = KillOnDrop(place.path());
     let children = runtime.program("children", &["0.3"])?.command();
     let words = std::iter::once(children.get_program()).chain(children.get_args());
     let mut launched = shell("kill -9 $PPID; exec \"$@\"", words);
@@ -94,7 +96,7 @@ fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
     let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &launched));
     assert_eq!(tracing.wait().code(), None);
     let port = port_of_those_with(place.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let before = state(&port);
     let squatter = Squatter::at(&port);
     let system = System::current();
@@ -102,18 +104,18 @@ fn a_killed_tool_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
         let holders = system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         holders.into_iter().find(|pid| system.startup(*pid) == Startup::Waiting)
     });
-    stays(&port, before);
+    check_unchanged(&port, before);
     let resumed = runtap(["resume", &waiting.to_string()]);
     resumed.expect_code(0).says(&format!("process {waiting} goes on")).says("stays in the background");
     let (_, _, mode, owner) = state(&port);
     assert_eq!((mode & 0o7777, owner), (0o666, 0));
     all_have_ended(place.path());
     eventually("the end of the guard", || (!port.parent().unwrap().exists()).then_some(()));
-    squatter.was_kept_out();
+    squatter.never_succeeded();
     Ok(())
 }
 
-/// A program that waits at its start for this port.
+/// Starts a program that is suspended until a tool listens on this port.
 fn waiting(runtime: &RealRuntime, temp: &Path, port: &Path, who: &[&str]) -> Result<Program, Skip> {
     let launch = idle(runtime)?.env("TMPDIR", temp).env("DOTNET_DiagnosticPorts", port);
     let program = launch.wrapped_by(who).spawn_unready();
@@ -122,8 +124,9 @@ fn waiting(runtime: &RealRuntime, temp: &Path, port: &Path, who: &[&str]) -> Res
     Ok(program)
 }
 
-/// Root's tool has listened in a shared folder, and was killed. `resume` replaces its socket in one step, and leaves its own.
-fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Root's tool has listened in a shared folder, and was killed. `resume` replaces its socket in one step, and leaves
+/// its own.
+fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = shared_folder()?;
     let port = place.path().join("my.port");
     let tool = UnixListener::bind(&port).unwrap();
@@ -135,10 +138,10 @@ fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip
     resumed.expect_code(0).says("goes on").says("such as /run/NAME");
     let left = state(&port);
     assert!((left.0, left.1) != (stale.0, stale.1) && left.3 == 0, "{left:?}");
-    stays(&port, left);
-    squatter.was_kept_out();
+    check_unchanged(&port, left);
+    squatter.never_succeeded();
 
-    // That of another user's program is left to that user.
+    // The socket for another user's program is given to that user.
     can_run(&SETPRIV, runtime)?;
     let port = place.path().join("theirs.port");
     let program = waiting(runtime, place.path(), &port, &SETPRIV)?;
@@ -147,14 +150,14 @@ fn a_tool_at_a_named_port_is_succeeded(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// Stale sockets of root in a folder that everybody may pass through, and links of nobody's that lead there.
-struct Trap {
+/// Stale sockets of root in a folder that every user can enter, and links of nobody that lead there.
+struct LinkedSockets {
     place: TempDir,
     sockets: [PathBuf; 2],
     theirs: PathBuf,
 }
 
-impl Trap {
+impl LinkedSockets {
     fn new() -> Result<Self, Skip> {
         let place = shared_folder()?;
         let private = place.path().join("runtap-0123456789abcdef");
@@ -185,10 +188,10 @@ fn chown(path: &Path) {
     rustix::fs::chownat(rustix::fs::CWD, path, Some(nobody), None, flags).unwrap();
 }
 
-/// Whether the program is root's or nobody's: what the link leads to now is not what it leads to when a guard looks.
-fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Whether the program is root's or nobody's: the link's target can change before a guard checks it.
+fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     can_run(&SETPRIV, runtime)?;
-    let trap = Trap::new()?;
+    let trap = LinkedSockets::new()?;
     let before = trap.states();
     for (who, why) in [(&["env"][..], "belongs to another user"), (&SETPRIV[..], "must resume it")] {
         for socket in &trap.sockets {
@@ -203,21 +206,21 @@ fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// The link is turned round and round with a folder of nobody's, while root resumes a program of its own.
-fn a_folder_that_is_exchanged_leads_root_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
-    let trap = Trap::new()?;
+/// The link is repeatedly exchanged with a folder of nobody, while root resumes its own program.
+fn root_does_not_follow_an_exchanged_folder(runtime: &RealRuntime) -> Result<(), Skip> {
+    let trap = LinkedSockets::new()?;
     let before = trap.states();
     let (link, real) =
         (trap.theirs.join("runtap-0000000000000000"), trap.theirs.join("runtap-1111111111111111"));
     fs::create_dir(&real).unwrap();
     chown(&real);
-    // It goes on waiting for the second port, which cannot be made.
+    // The program keeps waiting for the second port, which cannot be created.
     let ports = format!("{};{}", link.join("port").display(), trap.theirs.join("none/x").display());
     let program = waiting(runtime, trap.place.path(), ports.as_ref(), &["env"])?;
     let pid = program.id().to_string();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Also when this test fails: the scope waits for its threads.
+        // Also if this test fails: the scope waits for its threads.
         let _stop = StopOnDrop(&over);
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
-//! Another user calls his program as one of root's is called. What root does to a name is not done to him, and what is meant
-//! for root's program he does not get. Only root can lay that out.
+//! Another user gives a program the name of root's program. Root's operations on that name do not affect it, and it
+//! does not receive data for root's program. Requires root.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,9 +11,9 @@ use crate::real_doctor_rights::{NOBODY, Place, can_run};
 use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_the_newest_runtime!(
-    a_name_is_not_anybodys,
-    the_program_of_ones_own_is_meant,
-    several_are_of_one_user,
+    a_name_selects_no_process_of_another_user,
+    a_name_selects_the_users_own_program,
+    processes_of_one_name_belong_to_one_user,
     another_user_is_named,
 );
 
@@ -23,7 +23,7 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
     runtime.program("spin", &["0.05", "1000", "--stdin"])
 }
 
-/// A program of that name that nobody has started, in a folder of his.
+/// Starts a program of that name as nobody, in a folder of nobody.
 fn of_nobody(runtime: &RealRuntime, name: &str) -> Result<Target, Skip> {
     can_run(&NOBODY, runtime)?;
     let temp = folder();
@@ -38,14 +38,14 @@ fn of_root(runtime: &RealRuntime, name: &str) -> Result<Target, Skip> {
     Ok(Target { program: launch.spawn(), temp })
 }
 
-/// What the program has by now.
+/// Returns whether the program has received the variable.
 fn has_secret(target: &Target) -> bool {
     let told = runtap(["env", &target.p()]);
     told.expect_code(0).text().contains(SECRET)
 }
 
-/// Without one of root's nothing is done, and nothing is sent, whatever the verb.
-fn a_name_is_not_anybodys(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Without a program of root nothing is done, and nothing is sent, for every verb.
+fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let _place = Place::new()?;
     let name = unique("bait");
     let theirs = of_nobody(runtime, &name)?;
@@ -73,13 +73,13 @@ fn a_name_is_not_anybodys(runtime: &RealRuntime) -> Result<(), Skip> {
         }
     }
     assert!(!has_secret(&theirs));
-    // Nothing is done by the doctor, who looks at all.
+    // The doctor examines all processes, but changes nothing.
     runtap(["doctor", "-n", &name]).expect_code(0);
     theirs.still_answers();
     Ok(())
 }
 
-fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let name = unique("twin");
     let (theirs, ours) = (of_nobody(runtime, &name)?, of_root(runtime, &name)?);
@@ -87,13 +87,13 @@ fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
     told.expect_code(0).says(&format!("'{name}' is process {} of user root", ours.pid()));
     told.says(&format!("left out: {} (user nobody)", theirs.pid()));
     assert!(has_secret(&ours) && !has_secret(&theirs));
-    // For him nothing has changed.
+    // For nobody nothing has changed.
     let info = run(place.command(&NOBODY, ["info", "-n", &name, "--format", "json"]));
     assert_eq!(info.expect_code(0).json()["pid"], theirs.pid());
     assert!(!info.stderr.contains("left out"), "{info}");
     let told = run(place.command(&NOBODY, ["info", "-n", &name, "--user", "root"]));
     told.expect_code(3).says(&ours.p()).says("belongs to user root");
-    // He is told that there is one, and whose.
+    // Nobody is told that there is such a program, and its owner.
     drop(theirs);
     let told = run(place.command(&NOBODY, ["info", "-n", &name]));
     told.expect_code(3).says("no .NET process of our user").says(&ours.p()).says("root").says("hint:");
@@ -106,7 +106,7 @@ fn the_program_of_ones_own_is_meant(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn several_are_of_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
+fn processes_of_one_name_belong_to_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let _place = Place::new()?;
     let name = unique("crowd");
     let theirs = of_nobody(runtime, &name)?;
@@ -114,7 +114,7 @@ fn several_are_of_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let told = runtap(["set-env", "-n", &name, "--all", SECRET]);
     told.expect_code(0).says(&format!("left out: {} (user nobody)", theirs.pid()));
     assert!(ours.iter().all(has_secret) && !has_secret(&theirs));
-    // Whose they are is told with the numbers.
+    // The message has the owners and process ids.
     let refused = runtap(["set-env", "-n", &name, SECRET]);
     refused.expect_code(3).says("root").says(&ours[0].p()).says(&ours[1].p());
     assert!(!refused.stderr.contains(" nobody  "), "{refused}");
@@ -131,7 +131,7 @@ fn another_user_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
             assert_eq!(told.expect_code(0).json()["pid"], theirs.pid());
         }
     }
-    // As a word, too; and with --all.
+    // As an argument, too; and with --all.
     let told = runtap(["set-env", "--user", "nobody", "--all", &name, "RUNTAP_E2E_OPEN=1"]);
     told.expect_code(0).says(&format!("'{name}' is process {} of user nobody", theirs.pid()));
     assert!(!runtap(["env", &ours.p()]).text().contains("RUNTAP_E2E_OPEN"));

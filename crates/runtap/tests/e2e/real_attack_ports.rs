@@ -1,5 +1,5 @@
-//! `resume` by root for programs of another user that name root's own sockets as their ports: nothing of root's is
-//! replaced, opened to others or deleted, and nothing of ours stays behind for them.
+//! `resume` by root for programs of another user that use root's own sockets as their ports: no file of root is
+//! replaced, opened to others or deleted, and no process of runtap stays for them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -17,17 +17,17 @@ use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
 on_the_newest_runtime!(
     stale_sockets_of_root_stay_as_they_are,
-    living_sockets_of_root_stay_closed,
-    a_folder_that_is_exchanged_leads_nowhere,
-    a_port_of_their_own_is_served_and_leaves_nobody,
+    live_sockets_of_root_are_not_opened_to_others,
+    an_exchanged_folder_is_not_followed,
+    a_users_own_port_is_served_without_a_guard,
 );
 
-/// A program of nobody's that waits at its start for this port.
-struct Waiting {
+/// A program of nobody that is suspended until a tool listens on this port.
+struct WaitingProgram {
     program: Program,
 }
 
-impl Waiting {
+impl WaitingProgram {
     fn start(runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
         Self::start_as(&NOBODY, runtime, place, port)
     }
@@ -48,7 +48,7 @@ impl Waiting {
     }
 }
 
-/// What must not change of a file.
+/// Returns the attributes of a file that must not change.
 fn state(path: &Path) -> (u64, u32, u32) {
     let meta = fs::symlink_metadata(path).unwrap();
     (meta.ino(), meta.mode(), meta.uid())
@@ -69,8 +69,8 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
     let readable = place.path().join("runtap-0123456789abcdef");
     fs::create_dir(&readable).unwrap();
     for (port, file) in [
-        // Out of their reach, by itself and by a link of theirs; in a folder that is not theirs to write to; in one
-        // that is everybody's.
+        // Inaccessible for them, directly and by their own link; in a folder to which they cannot write; in a
+        // world-writable one.
         (private.join("daemon.sock"), private.join("daemon.sock")),
         (shared.join("link/daemon.sock"), private.join("daemon.sock")),
         (readable.join("port"), readable.join("port")),
@@ -80,24 +80,24 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
             stale(&file);
         }
         let before = state(&file);
-        let waiting = Waiting::start(runtime, &place, &port)?;
+        let waiting = WaitingProgram::start(runtime, &place, &port)?;
         waiting.resume().expect_code(4).says("must resume it");
         assert_eq!(state(&file), before, "{}", port.display());
         no_guard_for(&port);
     }
-    // And where there is nothing yet, nothing is made.
+    // If there is no socket yet, none is created.
     let none = readable.join("none.sock");
-    // All capabilities are had for nothing in a user namespace of one's own.
+    // Every user has all capabilities in an own user namespace.
     let namespace = [&NOBODY[..], &["unshare", "--user", "--map-root-user"]].concat();
     for user in [&NOBODY[..], &namespace] {
-        let waiting = Waiting::start_as(user, runtime, &place, &none)?;
+        let waiting = WaitingProgram::start_as(user, runtime, &place, &none)?;
         waiting.resume().expect_code(4);
         assert!(!none.exists());
     }
     Ok(())
 }
 
-fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip> {
+fn live_sockets_of_root_are_not_opened_to_others(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let shared = place.path().join("shared");
     fs::create_dir(&shared).unwrap();
@@ -106,7 +106,7 @@ fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip>
     let _daemon = UnixListener::bind(&file).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let before = state(&file);
-    // A hard link of it, as a kernel without protected_hardlinks lets anybody make one.
+    // A hard link to it, which every user can create on a kernel without protected_hardlinks.
     let theirs = place.path().join("theirs");
     fs::create_dir(&theirs).unwrap();
     let nobody = rustix::fs::Uid::from_raw(65_534);
@@ -114,7 +114,7 @@ fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip>
     let link = theirs.join("port.sock");
     fs::hard_link(&file, &link).unwrap();
     for port in [&file, &link] {
-        let waiting = Waiting::start(runtime, &place, port)?;
+        let waiting = WaitingProgram::start(runtime, &place, port)?;
         let resumed = waiting.resume();
         assert!([Some(1), Some(4)].contains(&resumed.code()), "{resumed}");
         assert_eq!(state(&file), before, "{resumed}");
@@ -123,8 +123,8 @@ fn living_sockets_of_root_stay_closed(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-/// The way to the port is a link that is turned round and round while root resumes.
-fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The path to the port contains a link that is repeatedly exchanged while root resumes.
+fn an_exchanged_folder_is_not_followed(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let private = place.private();
     let daemon = private.join("daemon.sock");
@@ -144,19 +144,19 @@ fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(),
     symlink(&folder, &other).unwrap();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| -> Result<(), Skip> {
-        // Also when this test fails: the scope waits for its threads.
+        // Also if this test fails: the scope waits for its threads.
         let _stop = StopOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // Ends as it began, or the other way round.
+                // The exchange ends in either state.
                 let flags = rustix::fs::RenameFlags::EXCHANGE;
                 let _ = rustix::fs::renameat_with(rustix::fs::CWD, &one, rustix::fs::CWD, &other, flags);
             }
         });
         for name in ["daemon.sock", "gone.sock"] {
-            // It goes on waiting for the second port, which cannot be made.
+            // The program keeps waiting for the second port, which cannot be created.
             let ports = format!("{};{}", one.join(name).display(), theirs.join("none/x").display());
-            let waiting = Waiting::start(runtime, &place, ports.as_ref())?;
+            let waiting = WaitingProgram::start(runtime, &place, ports.as_ref())?;
             let pid = waiting.program.id().to_string();
             for _ in 0..8 {
                 runtap(["resume", "-p", &pid, "--duration", "100ms"]);
@@ -167,7 +167,7 @@ fn a_folder_that_is_exchanged_leads_nowhere(runtime: &RealRuntime) -> Result<(),
     })
 }
 
-/// Ends a thread when its test ends, or fails.
+/// Stops a thread when its test ends or fails.
 pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -176,18 +176,18 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// The honest case beside them: their own port, in their own folder.
-fn a_port_of_their_own_is_served_and_leaves_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The legitimate case: their own port, in their own folder.
+fn a_users_own_port_is_served_without_a_guard(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let theirs = place.path().join("theirs");
     fs::create_dir(&theirs).unwrap();
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
-    // Called as ours are: that alone earns no guard.
+    // Named like a folder of runtap, which alone does not start a guard.
     let theirs = theirs.join("runtap-0123456789abcdef");
     fs::create_dir(&theirs).unwrap();
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
     let port = theirs.join("port");
-    let waiting = Waiting::start(runtime, &place, &port)?;
+    let waiting = WaitingProgram::start(runtime, &place, &port)?;
     waiting.resume().expect_code(0).says("goes on");
     assert!(!port.exists());
     no_guard_for(&port);
@@ -196,7 +196,7 @@ fn a_port_of_their_own_is_served_and_leaves_nobody(runtime: &RealRuntime) -> Res
     Ok(())
 }
 
-/// No process of ours listens for them in the background.
+/// Checks that no process of runtap listens for them in the background.
 fn no_guard_for(port: &Path) {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     for pid in pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {

@@ -1,5 +1,5 @@
-//! `convert --compat dotnet-trace` gives what dotnet-trace makes of the same recording, speedscope and chrome: every thread,
-//! every frame that comes and goes, and when, to the last bit; the activities that a thread works for among them.
+//! `convert --compat dotnet-trace` equals dotnet-trace's output for a recording, in speedscope and chrome: every
+//! thread, every frame's start and end, and all times, to the last bit, including the activities of a thread.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::common::{Recording, Target, beside_others, folder, runtap};
 
 on_each_runtime!(activities_of_a_web_application, activities_of_exceptions);
 
-/// Threads with what opens (`O`) and closes on them: frame, and time in milliseconds.
+/// Threads and their open (`O`) and close events: frame, and time in milliseconds.
 type Threads = Vec<(String, Vec<(String, String, f64)>)>;
 
 fn document(file: &Path) -> Value {
@@ -35,7 +35,7 @@ fn threads(file: &Path) -> Threads {
     document["profiles"].as_array().unwrap().iter().map(profile).collect()
 }
 
-/// Whether dotnet-trace reads the recording and finds anything that it makes a profile of.
+/// Returns whether dotnet-trace can read the recording and finds samples in it.
 fn has_samples(recording: &Shared) -> bool {
     let rows = recording.expected["counts"].as_array().unwrap().iter();
     let sampled = |row: &Value| match row["provider"].as_str().unwrap() {
@@ -46,7 +46,7 @@ fn has_samples(recording: &Shared) -> bool {
     recording.version() >= 4 && rows.into_iter().any(sampled)
 }
 
-/// Compares what both make of a recording, which has the exit code `code` for us; false if that is nothing.
+/// Compares both outputs for a recording, for which runtap exits with `code`; returns false if it has no samples.
 fn compare(file: &Path, code: i32, dotnet_trace: &Peer) -> bool {
     let folder = folder();
     let place = |name: &str| folder.path().join(name);
@@ -63,7 +63,7 @@ fn compare(file: &Path, code: i32, dotnet_trace: &Peer) -> bool {
         if to == "speedscope" {
             let theirs = threads(&theirs);
             if theirs.is_empty() {
-                // They write an empty profile, which no viewer opens.
+                // dotnet-trace writes an empty profile, which no viewer opens.
                 done.expect_code(1).says("no samples");
                 return false;
             }
@@ -78,7 +78,7 @@ fn compare(file: &Path, code: i32, dotnet_trace: &Peer) -> bool {
             assert_eq!(ours.len(), theirs.len(), "{}", file.display());
         } else {
             let (mut ours, mut theirs) = (document(&ours), document(&theirs));
-            // serde_json reads a number off by its last bit where it is spelled in another way.
+            // serde_json parses some spellings of a number with an error of one bit.
             for (ours, theirs) in times(&mut ours).zip(times(&mut theirs)) {
                 let (a, b) = (ours.as_f64().unwrap(), theirs.as_f64().unwrap());
                 assert!((a - b).abs() <= b.abs() * 1e-15, "{}: {a} is {b}", file.display());
@@ -93,13 +93,13 @@ fn compare(file: &Path, code: i32, dotnet_trace: &Peer) -> bool {
     true
 }
 
-/// The times of Chrome trace events.
+/// Returns the times of Chrome trace events.
 fn times(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     document["traceEvents"].as_array_mut().unwrap().iter_mut().map(|event| &mut event["ts"])
 }
 
 #[test]
-fn every_frame_comes_and_goes_when_dotnet_trace_says() {
+fn every_frame_starts_and_ends_as_in_dotnet_trace() {
     let _machine = beside_others();
     let dotnet_trace = require!(Peer::available("dotnet-trace"));
     let recordings = require!(recordings());
@@ -115,7 +115,7 @@ fn every_frame_comes_and_goes_when_dotnet_trace_says() {
     assert!(compared >= 12, "only {compared} recordings were compared");
 }
 
-/// Requests that the program answers and sends itself, exceptions on the way, with tasks and without.
+/// Requests that the program sends and answers itself, with exceptions, with tasks and without.
 fn activities_of_a_web_application(runtime: &RealRuntime) -> Result<(), Skip> {
     let dotnet_trace = Peer::available("dotnet-trace")?;
     let web = "Microsoft.AspNetCore.Hosting,Microsoft-AspNetCore-Server-Kestrel,System.Net.Http";
@@ -132,7 +132,7 @@ fn activities_of_a_web_application(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// An exception is handled faster than the sampler looks twice. That of a `catch` which throws again never ends.
+/// An exception is handled between two samples. An exception whose `catch` rethrows never ends.
 fn activities_of_exceptions(runtime: &RealRuntime) -> Result<(), Skip> {
     let dotnet_trace = Peer::available("dotnet-trace")?;
     let providers = "System.Threading.Tasks.TplEventSource:0x80:4";
@@ -142,7 +142,7 @@ fn activities_of_exceptions(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// What is recorded of a program from its beginning to its answer, by the sampler and by these providers.
+/// Records a program from its start to its answer, with the sampler and these providers.
 fn sampled(program: Launch, providers: &str) -> (Target, PathBuf) {
     let sampler = "Microsoft-DotNETCore-SampleProfiler,Microsoft-Windows-DotNETRuntime:0x14C14FCCBD:4";
     let mut target = Target::start(program);
@@ -156,7 +156,7 @@ fn sampled(program: Launch, providers: &str) -> (Target, PathBuf) {
     (target, file)
 }
 
-/// Fails where no sample was taken in an activity of this task.
+/// Fails if no sample was taken in an activity of this task.
 fn has_activity(file: &Path, task: &str) {
     let folder = folder();
     let ours = folder.path().join("ours.json");
@@ -166,7 +166,7 @@ fn has_activity(file: &Path, task: &str) {
     assert!(frames.contains(&format!("Activity {task}(")), "no {task} in {frames}");
 }
 
-/// The view `request`: five requests that each take 20 ms, which the program spends in an await if tasks were recorded.
+/// The view `request`: five requests of 20 ms each, which the program spends in an await if tasks were recorded.
 fn requests(file: &Path, has_tasks: bool) {
     let report = ["report", file.to_str().unwrap(), "cpu", "--view", "request", "--format", "json"];
     let report = runtap(report).expect_code(0).json();
@@ -191,7 +191,7 @@ fn requests(file: &Path, has_tasks: bool) {
 }
 
 #[test]
-fn formats_whose_threads_can_t_overlap_are_refused() {
+fn formats_without_overlapping_threads_are_rejected() {
     let error = runtap(["convert", "x.nettrace", "--compat", "dotnet-trace", "--to", "perfetto"]);
     error.expect_code(2).says("--compat").says("speedscope");
 }

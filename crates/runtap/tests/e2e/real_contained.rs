@@ -1,5 +1,5 @@
-//! Every verb from the host into another pid and mount namespace, as root and as the same unprivileged user. What the
-//! target writes into its own temporary directory is not seen at the same path by us.
+//! Every verb from the host into another pid and mount namespace, as root and as the same unprivileged user. Paths in
+//! the target's temporary directory are different on the host.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ fn every_verb_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
     every_verb(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
 }
 
-/// What makes namespaces as an unprivileged user.
+/// Returns a command that creates namespaces as an unprivileged user.
 fn unshare_of_nobody(runtime: &RealRuntime) -> Result<Vec<&'static str>, Skip> {
     can_run(&NOBODY, runtime)?;
     let mut unshare = NOBODY.to_vec();
@@ -54,22 +54,22 @@ fn a_profiler_for_the_start_as_the_same_user(runtime: &RealRuntime) -> Result<()
     profiler_for_the_start(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
 }
 
-/// A program in namespaces of its own that waits at its start.
-struct Inside {
+/// A program in its own namespaces that is suspended at startup.
+struct ContainedProgram {
     program: Program,
-    /// As we see it.
+    /// The process id on the host.
     pid: u32,
-    /// Its temporary directory, by the path that it has there.
+    /// Its temporary directory, by its path inside the namespace.
     temp: PathBuf,
 }
 
-/// Starts one that writes all that it writes to its temporary directory.
+/// Starts a program that writes all files to its temporary directory.
 fn suspended(
     runtime: &RealRuntime,
     place: &Place,
     unshare: &[&str],
     command: &impl Fn(&[&str]) -> Command,
-) -> Result<Inside, Skip> {
+) -> Result<ContainedProgram, Skip> {
     let temp = place.path().join("inside");
     fs::create_dir(&temp).unwrap();
     fs::set_permissions(&temp, fs::Permissions::from_mode(0o777)).unwrap();
@@ -84,24 +84,24 @@ fn suspended(
         let document = run(command(&["doctor", &pid.to_string(), "--format", "json"])).json();
         (document["reachable"] == true && codes(&document) == ["suspended"]).then_some(())
     });
-    Ok(Inside { program, pid, temp })
+    Ok(ContainedProgram { program, pid, temp })
 }
 
-/// A folder of a process, where we find it.
+/// Returns the path on the host of a folder of the process.
 fn seen_from_here(pid: u32, folder: &Path) -> PathBuf {
     Path::new(&format!("/proc/{pid}/root")).join(folder.strip_prefix("/").unwrap())
 }
 
-/// The library is looked at, and loaded, where the target sees it.
+/// The library is checked and loaded by its path in the target.
 fn profiler_for_the_start(
     runtime: &RealRuntime,
     place: &Place,
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
+    let ContainedProgram { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
-    // Only we see this one: its own file system lies over the folder.
+    // Visible only on the host: in the target a file system covers the folder.
     let library = profiler()?;
     let ours = temp.join("libours.so");
     fs::copy(&library, &ours).unwrap();
@@ -123,7 +123,7 @@ fn every_verb(
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
-    let Inside { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
+    let ContainedProgram { mut program, pid, temp } = suspended(runtime, place, unshare, &command)?;
     let p = pid.to_string();
     let seen = |name: &str| seen_from_here(pid, &temp).join(name);
     let done = |arguments: &[&str]| -> Finished {
@@ -150,7 +150,7 @@ fn every_verb(
     assert!(fs::metadata(seen("perf-1.map")).unwrap().len() > 0);
     done(&["perfmap", "disable", &p]);
 
-    // The folder is hidden from the target by a file system of its own: the file is fetched.
+    // A separate file system hides the folder from the target, so the file is fetched.
     let dump = temp.join("x.dmp");
     let told = done(&["dump", &p, "--type", "Mini", "-o", dump.to_str().unwrap(), "--format", "json"]).json();
     assert_eq!(

@@ -1,7 +1,7 @@
-//! CPU samples of the built-in program: its real stacks, in Microsoft's dotnet-trace and in ours.
+//! CPU samples of the built-in program: its real stacks, in Microsoft's dotnet-trace and in runtap.
 //!
-//! By construction `hot_work` takes three times the processor time of `parse`, and `wait_for_request` a millisecond for each
-//! request. Where other work keeps the processors busy, few samples are of a thread that ran: then the recording is longer.
+//! By construction `hot_work` takes three times the processor time of `parse`, and `wait_for_request` a millisecond for
+//! each request. On a busy machine few samples are of running threads: then the recording is longer.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ const WARM: [&str; 4] =
     [HOT[0], HOT[1], "runtap!runtap_demo.work.warm_work", "runtap!runtap_demo.work.parse"];
 const REST: [&str; 2] = [HOT[0], "runtap!runtap_demo.work.wait_for_request"];
 
-/// Seconds of a recording, the next one if the last one did not suffice.
+/// Durations of a recording in seconds, tried until one suffices.
 const LENGTHS: [u32; 4] = [3, 6, 12, 24];
 
 pub(crate) fn demo(folder: &Path) -> Program {
@@ -34,7 +34,7 @@ pub(crate) fn demo(folder: &Path) -> Program {
     program
 }
 
-/// The time in which these functions are on the stack in this order.
+/// Returns the time during which these functions are on the stack in this order.
 fn time_in(threads: &[Thread], functions: &[&str]) -> f64 {
     let is_in = |stack: &[String]| {
         let mut frames = stack.iter();
@@ -44,7 +44,8 @@ fn time_in(threads: &[Thread], functions: &[&str]) -> f64 {
     slices.filter(|(stack, _)| is_in(stack)).map(|(_, weight)| weight).sum()
 }
 
-/// Whether one takes about three times as long as the other. `end` is what a stack of a thread that ran ends with.
+/// Returns whether one function takes about three times as long as the other. `end` is the end of a running thread's
+/// stack.
 #[track_caller]
 fn is_right(file: &Path, end: &[&str]) -> bool {
     let threads = speedscope::read(file);
@@ -106,7 +107,7 @@ fn runtap_shows_the_demos_real_stacks() {
         is_right(&file, &[])
     });
     assert!(right, "the shares are wrong");
-    // Another session has names of its own, for what waits as well.
+    // Another session collects its own names, for waiting threads too.
     let again = folder.path().join("u.speedscope.json");
     trace(1, &again, &["--to", "speedscope,nettrace"]);
     assert!(time_in(&speedscope::read(&again), &REST) > 0.0, "it rests after each request");
@@ -123,7 +124,7 @@ fn microsofts_readers_show_the_demos_metrics_and_log() {
     let read = |arguments: &[&str]| {
         let mut command = peer.command();
         command.args(arguments).args(["--pid", &pid.to_string()]).env("TMPDIR", folder.path());
-        // Where nothing was delivered, it ends with 1 and prints nothing.
+        // If no events were delivered, it exits with 1 and prints nothing.
         let read = run(command);
         read.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };

@@ -1,5 +1,5 @@
-//! `doctor`: each reason is produced by a real situation. Those that need other users or namespaces are in
-//! `real_doctor_rights`, programs that wait at their start in `real_doctor_waits`, dumps in `real_doctor_dumps`.
+//! `doctor`: each finding is produced by a real situation. Those with other users or namespaces are in
+//! `real_doctor_rights`, suspended programs in `real_doctor_waits`, dumps in `real_doctor_dumps`.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -25,13 +25,13 @@ on_each_runtime!(
 );
 on_the_newest_runtime!(all_processes_and_the_machine, a_name_is_enough);
 
-/// What the doctor says of a process.
+/// Returns the doctor's document about a process.
 #[track_caller]
 pub(crate) fn doctor(pid: u32, code: i32) -> Value {
     judged(command(["doctor"]), pid, code)
 }
 
-/// The same by a given `runtap doctor`.
+/// Like [`doctor`], with a given `runtap doctor`.
 #[track_caller]
 pub(crate) fn judged(mut command: Command, pid: u32, code: i32) -> Value {
     command.args([&pid.to_string(), "--format", "json"]);
@@ -50,21 +50,21 @@ pub(crate) fn judged(mut command: Command, pid: u32, code: i32) -> Value {
     document
 }
 
-/// The finding with this code.
+/// Returns the finding with this code.
 #[track_caller]
 pub(crate) fn finding(document: &Value, code: &str) -> Value {
     let found = document["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == code);
     found.unwrap_or_else(|| panic!("no {code} in {document:#}")).clone()
 }
 
-/// The codes of findings that are not for information only.
+/// Returns the codes of findings that are not just informational.
 #[track_caller]
 pub(crate) fn codes(document: &Value) -> Vec<&str> {
     let findings = document["findings"].as_array().unwrap().iter();
     findings.filter(|it| it["severity"] != "info").map(|it| it["code"].as_str().unwrap()).collect()
 }
 
-/// The text of a member.
+/// Checks that a member of the finding contains this text.
 #[track_caller]
 pub(crate) fn says(finding: &Value, member: &str, text: &str) {
     assert!(finding[member].as_str().unwrap().contains(text), "no {text:?} in the {member} of {finding:#}");
@@ -74,7 +74,7 @@ pub(crate) fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
     runtime.program("spin", &["0.05", "1000", "--stdin"])
 }
 
-/// A program without a runtime, that lives until its input ends.
+/// A program without a runtime that runs until its input ends.
 pub(crate) struct Cat(pub(crate) Child);
 
 impl Cat {
@@ -95,7 +95,7 @@ fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = doctor(target.pid(), 0);
     assert_eq!(codes(&document), [] as [&str; 0], "{document:#}");
     assert_eq!(document["name"], "spin");
-    // It is in a temporary directory of its own, where others would not look.
+    // It uses its own temporary directory, which tools do not search by default.
     let finding = finding(&document, "other-tmpdir");
     says(&finding, "fix", &format!("TMPDIR={}", target.temp.path().display()));
     let mut there = command(["doctor", &target.p()]);
@@ -109,7 +109,7 @@ fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
 #[test]
 fn real_processes_that_are_none() {
     let mut child = Command::new("true").spawn().unwrap();
-    // It has ended, and we have not asked for its exit code yet.
+    // It has exited, but its exit code has not been read yet.
     eventually("a zombie", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         stat.contains(") Z ").then_some(())
@@ -148,7 +148,8 @@ fn real_programs_without_dotnet() {
     assert!(text.expect_code(3).text().contains("cannot be reached"), "{text}");
 }
 
-/// As old runtimes look: their library lies in a folder with their version. The kernel's map of the process is real.
+/// Simulates old runtimes: their library is in a folder named after the version. The kernel's map of the process is
+/// real.
 #[test]
 fn real_maps_of_an_old_runtime() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -196,7 +197,7 @@ fn real_mono_is_too_old() {
     says(&finding(&document, "too-old"), "detail", "Mono");
 }
 
-/// Every switch as the runtime takes it, not as it looks.
+/// Every switch has the effect that it has on the runtime, even if its value suggests otherwise.
 fn switched_off_diagnostics(runtime: &RealRuntime) -> Result<(), Skip> {
     let older = "COMPlus_EnableDiagnostics";
     let newer = "DOTNET_EnableDiagnostics";
@@ -233,7 +234,7 @@ fn a_missing_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = doctor(program.id(), 3);
     assert_eq!(codes(&document), ["other-tmpdir"]);
     says(&finding(&document, "other-tmpdir"), "fix", &format!("mkdir -p {}", missing.display()));
-    // The same words where another verb can't reach it.
+    // Other verbs that can't reach the process print this explanation too.
     runtap(["info", &program.id().to_string()]).expect_code(3).says("does not exist").says("mkdir -p");
     Ok(())
 }
@@ -275,7 +276,7 @@ fn a_port_that_is_ignored(runtime: &RealRuntime) -> Result<(), Skip> {
 fn a_deleted_socket(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(idle(runtime)?);
     let socket = target.socket();
-    // Others that bear its number are told, and are no obstacle.
+    // Stale sockets with this process id are reported, but do not interfere.
     let stale = target.temp.path().join(format!("dotnet-diagnostic-{}-7-socket", target.pid()));
     drop(UnixListener::bind(&stale).unwrap());
     let document = doctor(target.pid(), 0);
@@ -291,13 +292,13 @@ fn a_deleted_socket(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The client that connects and says nothing is this test, by a connection that another one is not taken for.
+/// The silent client is this test, over a connection that is distinguishable from others.
 fn a_silent_client_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["60", "1000"])?);
     let socket = target.socket();
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &["-q"]);
     let clients = |document: &Value| finding(document, "busy")["detail"].as_str().unwrap().to_owned();
-    // By then it has asked all that it asks, and its one connection is that of the session.
+    // By then runtap has sent all requests, and its only connection is the session's.
     recording.wait_for_bytes(1);
     target.still_answers();
     let silent = UnixStream::connect(&socket).unwrap();
@@ -336,7 +337,7 @@ fn all_processes_and_the_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     let off = Target::start(idle(runtime)?.env("DOTNET_EnableDiagnostics", "0"));
     let left = dir.path().join("dotnet-diagnostic-4194304-7-socket");
     drop(UnixListener::bind(&left).unwrap());
-    // One that somebody listens on is left alone, whatever its name says.
+    // A socket with a listener is left alone, whatever its name is.
     let live = dir.path().join("dotnet-diagnostic-4194303-8-socket");
     let listener = UnixListener::bind(&live).unwrap();
 

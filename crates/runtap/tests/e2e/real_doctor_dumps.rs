@@ -1,4 +1,4 @@
-//! `doctor` on what keeps a process from writing dumps, and on one that writes one.
+//! `doctor` on conditions that prevent dumps, and on a process that is writing a dump.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::common::{Target, command, folder, json, runtap};
 use crate::real_doctor::{Cat, codes, doctor, finding, idle, says};
 
-on_the_newest_runtime!(a_createdump_that_cannot_be_started, a_dump_that_is_written_makes_it_busy);
+on_the_newest_runtime!(a_createdump_that_cannot_be_started, a_process_that_writes_a_dump_is_busy);
 
-/// A runtime of its own, whose createdump can be changed.
+/// Copies a runtime, so that its createdump can be changed.
 fn copied(runtime: &RealRuntime) -> (tempfile::TempDir, RealRuntime, PathBuf) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let copy = runtime.linked_into(dir.path());
@@ -40,8 +40,8 @@ fn a_createdump_that_cannot_be_started(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// A createdump of ours that takes until we let it go.
-fn a_dump_that_is_written_makes_it_busy(runtime: &RealRuntime) -> Result<(), Skip> {
+/// A replacement for createdump that runs until the test releases it.
+fn a_process_that_writes_a_dump_is_busy(runtime: &RealRuntime) -> Result<(), Skip> {
     let (dir, copy, createdump) = copied(runtime);
     let gate = dir.path().join("gate");
     rustix::fs::mkfifoat(rustix::fs::CWD, &gate, 0o600.into()).unwrap();

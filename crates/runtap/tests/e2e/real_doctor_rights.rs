@@ -1,5 +1,5 @@
-//! `doctor` where users, capabilities, mounts and namespaces stand in the way. Only root can lay that out; who looks is
-//! then somebody with fewer rights.
+//! `doctor` where users, capabilities, mounts and namespaces prevent access. Requires root; the doctor then runs with
+//! fewer rights.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,19 +17,19 @@ use crate::real_doctor::{codes, doctor, finding, idle, judged, says};
 on_the_newest_runtime!(
     another_users_process,
     a_process_of_an_unprivileged_user,
-    a_namespace_that_may_not_be_looked_into,
+    a_namespace_that_may_not_be_inspected_is_reported,
     a_container_of_our_own_user,
-    a_process_that_may_not_be_looked_into,
+    a_process_that_may_not_be_inspected_is_reported,
     a_read_only_temporary_directory,
-    a_temporary_directory_of_somebody_else,
+    a_temporary_directory_of_another_user_is_reported,
 );
 
-/// Nobody in particular.
+/// An unprivileged user.
 pub(crate) const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"];
 /// Root without any capability.
 const POWERLESS: [&str; 4] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
 
-/// A folder that everybody may look into, with a copy of the program under test.
+/// A world-readable folder, with a copy of the program under test.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -57,7 +57,7 @@ impl Place {
         self.dir.path()
     }
 
-    /// A folder in it that only root may look into.
+    /// Returns a folder in it that only root can access.
     pub(crate) fn private(&self) -> PathBuf {
         let private = self.path().join("private");
         fs::create_dir(&private).unwrap();
@@ -65,7 +65,7 @@ impl Place {
         private
     }
 
-    /// `runtap` by somebody.
+    /// Runs `runtap` as this user.
     pub(crate) fn command<I: IntoIterator<Item: AsRef<OsStr>>>(&self, who: &[&str], arguments: I) -> Command {
         let mut command = Command::new(who[0]);
         command.args(&who[1..]).arg(self.path().join("runtap")).args(arguments);
@@ -73,13 +73,13 @@ impl Place {
         command
     }
 
-    /// `runtap doctor` by somebody.
+    /// Runs `runtap doctor` as this user.
     fn doctor(&self, who: &[&str], pid: u32, code: i32) -> Value {
         judged(self.command(who, ["doctor"]), pid, code)
     }
 }
 
-/// Whether somebody can run a .NET program of ours at all.
+/// Returns whether this user can run a .NET program of the shared folder.
 pub(crate) fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
     let mut command = Command::new(who[0]);
     command.args(&who[1..]).arg("test").arg("-r").arg(runtime.root().join("dotnet"));
@@ -87,7 +87,7 @@ pub(crate) fn can_run(who: &[&str], runtime: &RealRuntime) -> Result<(), Skip> {
     readable.then_some(()).ok_or_else(|| Skip::because("another user can't read the runtime"))
 }
 
-/// The only child of a wrapper, when its runtime is up.
+/// Returns the only child of a wrapper, once its runtime is running.
 pub(crate) fn child_of(wrapper: &Program) -> u32 {
     let id = wrapper.id();
     let children = format!("/proc/{id}/task/{id}/children");
@@ -96,7 +96,7 @@ pub(crate) fn child_of(wrapper: &Program) -> u32 {
 
 fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
-    // Its socket can be seen in /tmp, and not be used.
+    // Its socket is visible in /tmp, but cannot be used.
     let open = idle(runtime)?.without_env("TMPDIR").spawn();
     let document = place.doctor(&NOBODY, open.id(), 3);
     assert_eq!(codes(&document), ["other-user"]);
@@ -112,7 +112,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
         rows["processes"].as_array().unwrap().iter().find(|row| row["pid"] == open.id()).unwrap().clone();
     assert_eq!((&row["reachable"], &row["reason"]), (&false.into(), &"other-user".into()));
 
-    // Nothing of it can be seen but the names of its threads.
+    // Only the names of its threads are visible.
     let hidden =
         idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]).spawn();
     let document = place.doctor(&NOBODY, hidden.id(), 3);
@@ -121,7 +121,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let listed = all["processes"].as_array().unwrap().iter().any(|process| process["pid"] == hidden.id());
     assert!(listed, "{all:#}");
     assert_eq!(codes(&doctor(hidden.id(), 0)), [] as [&str; 0], "root sees everything");
-    // Whoever lists sees that there is more.
+    // The list has a note about more processes.
     let listed = run(place.command(&NOBODY, ["ps"]));
     listed.expect_code(0).says("of other users: --all-users, or as root");
     let document = run(place.command(&NOBODY, ["ps", "--format", "json"])).json();
@@ -132,7 +132,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Its own user and root reach it.
+/// Accessible for its own user and root.
 fn a_process_of_an_unprivileged_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
@@ -142,7 +142,7 @@ fn a_process_of_an_unprivileged_user(runtime: &RealRuntime) -> Result<(), Skip> 
     Ok(())
 }
 
-/// A launch in another pid and mount namespace, with a temporary directory of its own.
+/// Returns a launch in another pid and mount namespace, with its own temporary directory.
 pub(crate) fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch {
     let script = format!("mount -t tmpfs none '{}' && exec \"$@\"", temp.display());
     let mut wrapper = unshare.to_vec();
@@ -150,7 +150,7 @@ pub(crate) fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch
     launch.wrapped_by(&wrapper).env("TMPDIR", temp)
 }
 
-fn a_namespace_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_namespace_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let temp = place.private();
     let program = contained(idle(runtime)?, &["unshare"], &temp).spawn();
@@ -158,13 +158,14 @@ fn a_namespace_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), 
     let document = place.doctor(&POWERLESS, pid, 3);
     assert_eq!(codes(&document), ["other-namespace"]);
     says(&finding(&document, "other-namespace"), "detail", "pid");
-    // With all rights it is reached; where its files are is told.
+    // Accessible with all rights; the location of its files is reported.
     let document = doctor(pid, 0);
     says(&finding(&document, "other-namespace"), "fix", &format!("/proc/{pid}/root"));
     Ok(())
 }
 
-/// A container that an unprivileged user has made (rootless): reached by that user as by root, with every verb that asks.
+/// A container created by an unprivileged user (rootless): accessible for that user and root, with every verb that
+/// sends requests.
 fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
@@ -198,8 +199,8 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Same user, same namespaces; the kernel refuses because we have fewer rights than it.
-fn a_process_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Same user and namespaces; the kernel denies access because the doctor has fewer rights than the process.
+fn a_process_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let launch = idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]);
     let program = launch.spawn();
@@ -226,7 +227,7 @@ fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     says(&finding(&document, "tmp-read-only"), "detail", "mounted read-only");
     says(&finding(&document, "tmp-read-only"), "fix", "TMPDIR=");
 
-    // Our own one.
+    // Its own container.
     let script = format!(
         "mount -t tmpfs -o ro none '{}' && TMPDIR='{}' exec '{}' doctor --format json",
         temp.display(),
@@ -240,7 +241,7 @@ fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_temporary_directory_of_somebody_else(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_temporary_directory_of_another_user_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
     let temp = place.path().join("roots");

@@ -1,4 +1,4 @@
-//! `doctor` on programs that wait at their start: for whom, and what lets them go on.
+//! `doctor` on programs that are suspended at startup: the tool they wait for, and how to resume them.
 
 use std::os::unix::net::UnixListener;
 
@@ -10,13 +10,13 @@ use crate::real_doctor::{codes, doctor, finding, idle, says};
 
 on_each_runtime!(a_process_that_waits_at_its_start, a_process_that_a_killed_runtap_left_suspended);
 
-/// A program that is suspended, seen by its finding.
+/// Waits until the finding shows that a program is suspended.
 fn wait_for_suspension(program: &Program) -> Value {
     eventually("a suspended process", || {
         let mut command = command(["doctor", "--format", "json"]);
         command.arg(program.id().to_string());
         let document = run(command).json();
-        // Until its server is up it is only starting.
+        // Until its server runs, the process is only starting.
         let up = document["reachable"] == true;
         let found = document["findings"].as_array().unwrap().iter().find(|it| it["code"] == "suspended")?;
         assert_eq!(found["severity"], "warning");
@@ -42,7 +42,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
     says(&waiting, "fix", &format!("runtap trace --diagnostic-port {},listen", port.display()));
     assert_eq!(ps_row(abandoned.id())["suspended"], true);
-    // A recording would be empty: it is refused at once, whatever its form, and nothing is left behind.
+    // A recording would be empty, so it is rejected at once, in every form, and leaves no file.
     let file = dir.path().join("never.nettrace");
     for word in ["trace", "collect"] {
         let mut trace = command([word, "-p", &abandoned.id().to_string(), "--duration", "600", "-o"]);
@@ -57,11 +57,11 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     tail.expect_code(4)
         .says("but nothing is listening there")
         .says(&format!("runtap resume {} ", abandoned.id()));
-    // That is what mends it.
+    // The proposed fix.
     runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
     assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);
 
-    // A slip in the variable.
+    // A typing error in the variable.
     let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
     let waiting = wait_for_suspension(&slip);
     says(&waiting, "detail", "port nosuspend");
@@ -76,13 +76,13 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     own.wait_for("ready");
     assert_eq!(codes(&doctor(own.id(), 0)), [] as [&str; 0]);
 
-    // One that does not wait is not suspended, whether its port is there or not.
+    // A program that does not wait is not reported as suspended, whether its port exists or not.
     let free = launch(&format!("{},nosuspend", port.display()))?.spawn();
     assert_eq!(codes(&doctor(free.id(), 0)), [] as [&str; 0]);
     Ok(())
 }
 
-/// A runtap that took a runtime in and was killed before it let it go on: the doctor names whom it left suspended.
+/// A runtap process accepted a runtime and was killed before it resumed it: the doctor lists the suspended processes.
 fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let dir = folder();
     let port = dir.path().join("killed.port");

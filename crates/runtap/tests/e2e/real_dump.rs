@@ -1,4 +1,4 @@
-//! Core dumps of real processes: whole ELF cores with the right process, in the right place, or a clear reason why not.
+//! Core dumps of real processes: complete ELF cores of the right process, in the right place, or a clear error.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -21,23 +21,23 @@ use crate::real_doctor_rights::NOBODY;
 
 on_each_runtime!(
     every_type_is_a_whole_core,
-    a_crash_report_stands_beside_it,
-    what_the_user_gave_is_where_it_is,
+    a_crash_report_is_written_beside_the_dump,
+    dumps_are_written_to_the_given_path,
     a_folder_that_the_target_may_not_write_to,
     a_suspended_program_is_dumped_whole,
-    an_interrupted_dump_is_told,
+    an_interrupted_dump_is_reported,
 );
 on_the_newest_runtime!(
-    nothing_is_asked_where_it_cannot_go,
+    no_request_is_sent_that_cannot_be_answered,
     a_disk_that_is_too_small,
     a_program_with_the_rights_of_another,
-    what_another_user_has_written_stays_his,
+    files_of_another_user_stay_unchanged,
 );
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 
-/// Looks into a file as `runtap` does, and by its own names for threads.
+/// Checks a core as `runtap` does, and that it contains these threads.
 #[track_caller]
 fn assert_core(path: &Path, pid: u32, threads: &[u32]) {
     let core = core_file::inspect(&File::open(path).unwrap()).unwrap();
@@ -48,7 +48,7 @@ fn assert_core(path: &Path, pid: u32, threads: &[u32]) {
     assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600, "it holds secrets");
 }
 
-/// Threads of an idle runtime that live as long as it does.
+/// Returns the threads of an idle runtime that remain until it exits.
 fn lasting_threads(pid: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap());
     let lasting = |task: &fs::DirEntry| {
@@ -75,7 +75,7 @@ fn every_type_is_a_whole_core(runtime: &RealRuntime) -> Result<(), Skip> {
         assert_eq!(summary["verified"], true);
         assert!(summary["duration_ns"].as_u64().unwrap() > 0);
         assert_eq!(summary["bytes"], fs::metadata(&path).unwrap().len());
-        // A thread has its creator's name until it has its own: some of these may have been others.
+        // A thread has its creator's name until it sets its own, so some of these may have changed.
         let mut lasting = lasting_threads(target.pid());
         lasting.retain(|thread| threads.contains(thread));
         assert!(lasting.len() >= 3, "{threads:?}");
@@ -93,14 +93,14 @@ fn every_type_is_a_whole_core(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_crash_report_stands_beside_it(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_crash_report_is_written_beside_the_dump(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("spin", &IDLE)?);
     let path = target.temp.path().join("x.core");
     let mut with =
         command(["dump", &target.p(), "--type", "mini", "--crashreport", "--diag", "--format", "json"]);
     with.arg("-o").arg(&path);
     let with = Running::start(with);
-    // That much text fills a pipe that nobody reads, and then the target waits.
+    // This amount of text fills a pipe without a reader, and then the target blocks.
     target.program.wait_for("[createdump] Dump successfully written");
     let said: usize = target.program.lines().iter().map(String::len).sum();
     assert!(said > 10_000, "--diag says more than {said} bytes");
@@ -113,8 +113,8 @@ fn a_crash_report_stands_beside_it(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Percent signs, blanks and letters of all kinds; a relative path; a folder; a file that was there before.
-fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Percent signs, spaces and letters of all kinds; a relative path; a folder; an existing file.
+fn dumps_are_written_to_the_given_path(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let mini = |folder: &Path, output: &[&str]| {
         let mut dump =
@@ -140,15 +140,15 @@ fn what_the_user_gave_is_where_it_is(runtime: &RealRuntime) -> Result<(), Skip> 
         assert!(name.starts_with("core_") && name.len() == "core_yyyyMMdd_HHmmss".len(), "{name}");
         assert_core(&folder.join(name), target.pid(), &[]);
     }
-    // A second one within the same second has a name of its own.
+    // A second dump within the same second gets another name.
     let dumps = [mini(&place, &[]), mini(&place, &[]), mini(&place, &[])];
     assert!(dumps[0] != dumps[1] && dumps[1] != dumps[2]);
     target.still_answers();
     Ok(())
 }
 
-/// The target belongs to somebody else, and gets no file where it could make none: it writes to its own folder, and the
-/// file is fetched.
+/// The target belongs to another user and may not create files in the folder: it writes to its own folder, and the file
+/// is copied.
 fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = of_nobody(runtime)?;
     let ours = folder();
@@ -182,8 +182,8 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// Its user keeps what was lent to him: open, and under a name of his own. The dump is another file.
-fn what_another_user_has_written_stays_his(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The other user keeps the file provided for the dump: open, and under another name. The dump is a separate file.
+fn files_of_another_user_stay_unchanged(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = of_nobody(runtime)?;
     let ours = folder();
     fs::set_permissions(ours.path(), Permissions::from_mode(0o755)).unwrap();
@@ -210,7 +210,7 @@ fn what_another_user_has_written_stays_his(runtime: &RealRuntime) -> Result<(), 
     Ok(())
 }
 
-/// Nobody, who fills the disk by whatever file of his he finds in a folder where he can make none.
+/// A process of nobody that writes to any of its files in a folder in which it cannot create files.
 struct Filler {
     over: Arc<AtomicBool>,
     fills: JoinHandle<u64>,
@@ -224,7 +224,7 @@ impl Filler {
             become_user(attacker::NOBODY);
             let mut written = 0;
             while !stop.load(Ordering::Relaxed) {
-                // Some of the time he may not even look.
+                // At times it may not even read the folder.
                 for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                     let file = File::options().append(true).open(entry.path());
                     written += file.and_then(|mut file| file.write(&[0; 4096])).unwrap_or(0) as u64;
@@ -236,15 +236,15 @@ impl Filler {
         Self { over, fills }
     }
 
-    /// Bytes that he has put there.
+    /// Returns the number of bytes that it has written.
     fn end(self) -> u64 {
         self.over.store(true, Ordering::Relaxed);
         self.fills.join().unwrap()
     }
 }
 
-/// Nobody, who opens the files of a folder that are his, and gives them names of his own: the dump, and what is behind its
-/// name.
+/// Opens the files of a folder that belong to nobody, and links them under other names: the dump, and the file behind
+/// its name.
 fn keep_lent_files(folder: &Path, [dump, report]: [PathBuf; 2]) -> JoinHandle<Vec<File>> {
     let folder = folder.to_owned();
     thread::spawn(move || {
@@ -267,7 +267,7 @@ fn keep_lent_files(folder: &Path, [dump, report]: [PathBuf; 2]) -> JoinHandle<Ve
     })
 }
 
-/// A program that somebody else has started with root's rights: its files are root's.
+/// A program that another user has started with root's rights: its files are root's.
 fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can start programs as somebody else"));
@@ -276,7 +276,7 @@ fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Ski
     let launch = runtime.program("spin", &IDLE)?.wrapped_by(&["setpriv", "--ruid", "65534", "--"]);
     let target = Target { program: launch.env("TMPDIR", temp.path()).spawn(), temp };
     let ours = folder();
-    // A name that the protocol can't carry: it writes into its own folder, and the file is fetched.
+    // A name that the protocol can't express: the target writes into its own folder, and the file is copied.
     let place = ours.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
     fs::create_dir(&place).unwrap();
     let mut dump = command(["dump", &target.p(), "--type", "mini", "--crashreport", "-o"]);
@@ -287,7 +287,7 @@ fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-/// A program of somebody else, with a temporary folder that everybody may write to.
+/// Starts a program of nobody, with a world-writable temporary folder.
 fn of_nobody(runtime: &RealRuntime) -> Result<Target, Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can start programs as somebody else"));
@@ -313,8 +313,8 @@ fn a_suspended_program_is_dumped_whole(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// The target is stopped, so the dump can't be written before Ctrl-C; what follows is what was told.
-fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The target is stopped, so the dump can't be written before Ctrl-C; afterwards the promised file appears.
+fn an_interrupted_dump_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("held"), folder());
     let target = Target::start(runtime.program("spin", &IDLE)?.called(&name, copy.path()));
     let path = target.temp.path().join("x.core");
@@ -323,7 +323,7 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     };
     signal(Signal::STOP);
     let said = target.temp.path().join("stderr");
-    // One process alone would be refused at once, because it is stopped.
+    // A single process would be rejected at once, because it is stopped.
     let mut dump = command(["dump", "-n", &name, "--all", "--type", "mini", "-v", "-o"]);
     dump.arg(&path).stderr(File::create(&said).unwrap());
     let mut dump = dump.spawn().unwrap();
@@ -333,7 +333,7 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(dump.wait().unwrap().code(), Some(130));
     assert!(said().contains("goes on without us") && said().contains("stands still until"), "{}", said());
     assert!(!path.exists());
-    // It is told by which name it will be there: nothing has the one that was asked for before it is whole.
+    // The message has the file's name, which is not the requested one: that appears only when the dump is complete.
     let said = said();
     let (_, place) = said.split_once("the whole of ").unwrap();
     let place = Path::new(place.lines().next().unwrap());
@@ -344,7 +344,7 @@ fn an_interrupted_dump_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn nothing_is_asked_where_it_cannot_go(runtime: &RealRuntime) -> Result<(), Skip> {
+fn no_request_is_sent_that_cannot_be_answered(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let pipe = target.temp.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

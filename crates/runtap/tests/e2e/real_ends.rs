@@ -1,4 +1,5 @@
-//! All the ways in which a recording ends: by itself, by signals, by the death of the target, or because nobody reads.
+//! All the ways in which a recording ends: on its own, by signals, by the exit of the target, or because its reader is
+//! gone.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ on_each_runtime!(
 );
 on_the_newest_runtime!(a_reader_that_does_not_read_can_be_interrupted, a_conversion_can_be_interrupted);
 
-/// Busy until it is told to end by dropping it.
+/// Starts a program that is busy until it is dropped.
 fn busy(runtime: &RealRuntime) -> Result<Target, Skip> {
     Ok(Target::start(runtime.program("spin", &["600", "20000"])?))
 }
@@ -53,21 +54,21 @@ fn a_signal_finishes_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Whether these tests run under `nohup`: what they start then ignores a hang-up too, as it should.
+/// Returns whether these tests run under `nohup`: then their children ignore a hang-up too, as they should.
 fn hang_up_is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0
 }
 
-/// While the runtime is frozen it can't tell the names that it owes; the second Ctrl-C goes without them.
+/// While the runtime is frozen it can't send the pending names; a second Ctrl-C stops without them.
 fn a_second_signal_gives_up_what_is_missing(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = busy(runtime)?;
     let process = Pid::from_raw(target.pid().try_into().unwrap()).unwrap();
     let mut recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &[]);
     recording.wait_for_bytes(10_000);
     kill_process(process, Signal::STOP).unwrap();
-    // Signals of one kind that wait for their delivery are one: a single second one could be lost in the first.
+    // Pending signals of one kind are merged: a single second signal could be lost.
     eventually("the end after the second signal", || {
         recording.runtap.has_ended().then_some(()).or_else(|| {
             recording.runtap.signal(Signal::INT);
@@ -90,13 +91,13 @@ fn a_killed_target_leaves_what_was_received(runtime: &RealRuntime) -> Result<(),
     let (summary, file) = recording.finish(5);
     assert!(summary["partial"]["offset"].is_u64() && summary["partial"]["reason"].is_string(), "{summary:#}");
     is_readable(&file, &summary);
-    // It is gone, and its socket is stale.
+    // The process has exited, and its socket is stale.
     runtap(["info", &target.p()]).expect_code(3);
     Ok(())
 }
 
-/// A partial recording can be counted and converted, both with exit code 5. Its samples are all there; names that the
-/// runtime tells at the end are not.
+/// Checks that a partial recording can be counted and converted, with exit code 5. It has all samples, but not the
+/// names that a runtime sends at the end.
 #[track_caller]
 fn is_readable(file: &std::path::Path, summary: &Value) {
     let counts = counts(file, 5);
@@ -125,7 +126,7 @@ fn a_target_that_ends_by_itself_is_recorded_whole(runtime: &RealRuntime) -> Resu
     let (summary, file) = recording.finish(0);
     is_complete(&summary);
     counts(&file, 0);
-    // The runtime tells its names at its end too.
+    // The runtime also sends names when it exits.
     let profile = fs::read_to_string(file.with_extension("speedscope.json")).unwrap();
     assert!(
         profile.contains("spin!A.Heavy()") && profile.contains("spin!Recursion.Down(int32)"),
@@ -184,14 +185,14 @@ fn a_stream_goes_to_stdout(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Whoever reads our output may stop reading: that can't be waited for.
+/// The reader of the output may stop reading, which must not block runtap forever.
 fn a_reader_that_does_not_read_can_be_interrupted(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("storm", &["2", "0", "1000", "600", "0"])?);
     let mut command = command(["trace", &target.p(), "--providers", "Demo-Storm:7:5", "-o", "-"]);
     let (mut reader, writer) = std::io::pipe().unwrap();
     command.stdin(Stdio::null()).stdout(writer);
     let mut running = Running::start_as_it_is(command);
-    // The stream runs; a pipe holds 64 KiB, so that the next write but a few hangs.
+    // The stream runs; a pipe holds 64 KiB, so one of the next writes blocks.
     let mut first = vec![0; 100_000];
     reader.read_exact(&mut first).unwrap();
     eventually("the end after the second signal", || {
@@ -205,10 +206,10 @@ fn a_reader_that_does_not_read_can_be_interrupted(runtime: &RealRuntime) -> Resu
     Ok(())
 }
 
-/// The recording is there before it is converted; a conversion that hangs can be left.
+/// The recording is complete before it is converted; a conversion that hangs can be interrupted.
 fn a_conversion_can_be_interrupted(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["600", "20000"])?);
-    // A full pipe that nobody reads: who writes to it waits.
+    // A full pipe without a reader blocks its writer.
     let fifo = target.temp.path().join("x.folded");
     let mut mkfifo = std::process::Command::new("mkfifo");
     mkfifo.arg(&fifo);

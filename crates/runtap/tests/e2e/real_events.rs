@@ -1,4 +1,4 @@
-//! What a session asks for is what comes: providers, kinds of runtime events, profiles, and the count of what was lost.
+//! A session delivers what it requests: providers, kinds of runtime events, profiles, and the number of lost events.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::common::{Recording, Target, count_of, counts, runtap};
 
 on_each_runtime!(
     every_event_that_was_written_is_received,
-    what_is_lost_is_counted,
+    lost_events_are_counted,
     missing_keywords_are_all_of_them,
     kinds_of_runtime_events,
     profiles_that_old_runtimes_lack_are_mended,
@@ -19,13 +19,13 @@ on_each_runtime!(
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
-/// `storm` with so many threads that write `count` events each, once it is told to.
+/// Starts `storm` with a number of threads that write `count` events each on request.
 fn storm(runtime: &RealRuntime, threads: &str, rate: &str, count: &str, kind: &str) -> Result<Target, Skip> {
     let arguments = [threads, rate, "64", "600", count, kind, "--stdin", "--linger", "600"];
     Ok(Target::start(runtime.program("storm", &arguments)?))
 }
 
-/// Records while the program does its work; then the program's truth, the summary and the counts.
+/// Records while the program works; returns the program's own counts, the summary and the event counts.
 fn record(target: &mut Target, more: &[&str]) -> (Value, Value, Value) {
     let recording = Recording::start(target, target.temp.path().join("x.nettrace"), more);
     recording.wait_for_bytes(1);
@@ -56,9 +56,9 @@ fn every_event_that_was_written_is_received(runtime: &RealRuntime) -> Result<(),
     Ok(())
 }
 
-/// Nobody reads for a while, and the buffer is small: what does not fit is lost, and every bit of it is counted. One
-/// thread only: of a second one not a single event may have found room, and then nothing tells how many there were.
-fn what_is_lost_is_counted(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The stream is not read for a while, and the buffer is small: events that do not fit are lost, and each is counted.
+/// With a single thread: all events of a second one could be lost, and then their number would be unknown.
+fn lost_events_are_counted(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "1", "0", "200000", "bytes")?;
     let more = ["--providers", "Demo-Storm:0x7:5", "--buffersize", "1"];
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), &more);
@@ -79,7 +79,7 @@ fn what_is_lost_is_counted(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// dotnet-trace takes none of them, and gets no event of this source.
+/// dotnet-trace enables none of them, and receives no event of this source.
 fn missing_keywords_are_all_of_them(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "2", "5000", "200", "bytes")?;
     let recording = Recording::start(
@@ -96,7 +96,7 @@ fn missing_keywords_are_all_of_them(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(finished.stderr.matches("no keywords given").count(), 1, "said once: {finished}");
     assert_eq!(count_of(&counts(&recording.file, 0), "Demo-Storm", 1), 400);
 
-    // As it stands, 0 gives the events without keywords: none of this source's own.
+    // Literally, 0 selects the events without keywords, of which this source has none.
     let none = target.temp.path().join("none.nettrace");
     let finished = runtap([
         "trace",
@@ -146,7 +146,7 @@ fn an_event_of_the_runtime_ends_the_recording(runtime: &RealRuntime) -> Result<(
     Ok(())
 }
 
-/// The profile asks for a rundown without methods, which .NET 8 can't be asked for.
+/// The profile requests a rundown without methods, which .NET 8 does not support.
 fn profiles_that_old_runtimes_lack_are_mended(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("allocs", &["10", "0", "--stdin", "--linger", "600"])?);
     let (truth, summary, counts) = record(&mut target, &["--profile", "gc-collect"]);
@@ -161,7 +161,7 @@ fn profiles_that_old_runtimes_lack_are_mended(runtime: &RealRuntime) -> Result<(
     Ok(())
 }
 
-/// The summary, `events --count` and TraceEvent agree on what is in the file.
+/// The summary, `events --count` and TraceEvent agree on the contents of the file.
 fn the_default_is_samples_and_lightweight_events(runtime: &RealRuntime) -> Result<(), Skip> {
     let tebench = Peer::available("tebench")?;
     let target = Target::start(runtime.program("spin", &["600", "20000"])?);

@@ -1,5 +1,5 @@
-//! A target is never killed by us: every request that the verbs can produce, with the most extreme values that they
-//! take, to a program that runs and to one that waits at its start. Whether a verb succeeds is not judged here.
+//! runtap never crashes a target: every request that the verbs can produce, with the most extreme values, for a running
+//! program and a suspended one. The success of a verb is not checked here.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ on_each_runtime!(a_running_program_survives_everything, a_waiting_program_surviv
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
-/// Options that choose the process, or how results look.
-const ASIDE: [&str; 11] = [
+/// Options that select the process, or format results.
+const UNRELATED_OPTIONS: [&str; 11] = [
     "--help",
     "--quiet",
     "--verbose",
@@ -29,10 +29,10 @@ const ASIDE: [&str; 11] = [
     "--user",
     "--format",
 ];
-/// Options for a command that is started, which these programs are not.
-const FOR_COMMANDS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
+/// Options for a launched command, which these programs are not.
+const COMMAND_OPTIONS: [&str; 3] = ["--show-child-io", "--dial-in", "--kill-command"];
 
-/// A target, and what was tried on it: verbs with their options.
+/// A target, and the verbs with options that were tried on it.
 struct Trial {
     target: Target,
     tried: RefCell<BTreeSet<(String, String)>>,
@@ -43,9 +43,9 @@ impl Trial {
         Self { target, tried: RefCell::default() }
     }
 
-    /// Runs a verb, which may refuse, and looks whether the target lives.
+    /// Runs a verb, which may fail, and checks that the target is still running.
     #[track_caller]
-    fn survives(&self, verb: &[&str], rest: &[String]) {
+    fn check_survival(&self, verb: &[&str], rest: &[String]) {
         let p = self.target.p();
         let words = verb.iter().copied().chain(["-p", &p]).chain(rest.iter().map(String::as_str));
         let name =
@@ -63,7 +63,7 @@ impl Trial {
         assert!(state.is_some_and(|state| !"ZX".contains(state)), "the target died of {finished}");
     }
 
-    /// Every option that the help knows was tried: a new one has to be added here.
+    /// Checks that every option in the help was tried: new options have to be added here.
     #[track_caller]
     fn nothing_was_left_out(&self) {
         let tried = self.tried.borrow();
@@ -73,7 +73,7 @@ impl Trial {
             let help = runtap(verb.iter().copied().chain(["--help"]));
             let mut options = 0;
             for line in help.expect_code(0).text().lines().map(str::trim_start) {
-                // Set off from the text below it, at the start of its line: `-o, --output <FILE>`.
+                // An option is at the start of its line, separated from the text: `-o, --output <FILE>`.
                 let line = match line.split_once(", ") {
                     Some((short, long)) if short.len() == 2 => long,
                     _ => line,
@@ -82,16 +82,16 @@ impl Trial {
                     continue;
                 }
                 let option = line.split([' ', '[', '.']).next().unwrap_or_default();
-                // The text below an option may begin with one too.
+                // The text of an option may begin with an option too.
                 if !option.bytes().all(|b| b == b'-' || b.is_ascii_lowercase()) {
                     continue;
                 }
                 options += 1;
-                if !ASIDE.contains(&option) && !FOR_COMMANDS.contains(&option) {
+                if !UNRELATED_OPTIONS.contains(&option) && !COMMAND_OPTIONS.contains(&option) {
                     assert!(tried.contains(&(name.clone(), option.to_owned())), "{name} {option}");
                 }
             }
-            assert!(options >= ASIDE.len() - 2, "{name}: {help}");
+            assert!(options >= UNRELATED_OPTIONS.len() - 2, "{name}: {help}");
         }
     }
 }
@@ -100,7 +100,7 @@ fn texts(words: &[&str]) -> Vec<String> {
     words.iter().map(ToString::to_string).collect()
 }
 
-/// Everything but sessions.
+/// Tries all verbs except sessions.
 fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let hook = shared.join("apps/dotnet/startuphook/bin/startuphook.dll").display().to_string();
@@ -109,7 +109,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let path = |name: String| dumps.join(name).display().to_string();
 
     for verb in ["info", "env", "doctor"] {
-        target.survives(&[verb], &[]);
+        target.check_survival(&[verb], &[]);
     }
     for word in [
         format!("{}=1", long(20_000)),
@@ -120,13 +120,13 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         "A=".to_owned(),
         long(32_700),
     ] {
-        target.survives(&["set-env"], &[word]);
+        target.check_survival(&["set-env"], &[word]);
     }
     for kind in ["jitdump", "perfmap", "all"] {
-        target.survives(&["perfmap", "enable"], &texts(&["--type", kind]));
+        target.check_survival(&["perfmap", "enable"], &texts(&["--type", kind]));
     }
-    target.survives(&["perfmap", "disable"], &[]);
-    target.survives(&["perfmap", "disable"], &[]);
+    target.check_survival(&["perfmap", "disable"], &[]);
+    target.check_survival(&["perfmap", "disable"], &[]);
 
     for hook in [
         hook.clone(),
@@ -137,7 +137,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         "/\n".into(),
         library.clone(),
     ] {
-        target.survives(&["startup-hook"], &[hook]);
+        target.check_survival(&["startup-hook"], &[hook]);
     }
     for (class_id, library) in [
         ("00000000-0000-0000-0000-000000000000", &library),
@@ -147,8 +147,8 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         (CLASS_ID, &"/dev/null".to_owned()),
     ] {
         let profiler = texts(&["--clsid", class_id, "--path", library]);
-        target.survives(&["profiler", "startup"], &profiler);
-        target.survives(&["profiler", "attach"], &profiler);
+        target.check_survival(&["profiler", "startup"], &profiler);
+        target.check_survival(&["profiler", "attach"], &profiler);
     }
     for (timeout, data) in [
         ("1ms", "fail".to_owned()),
@@ -158,26 +158,26 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         ("0s", "fail".to_owned()),
         ("99999999999h", "fail".to_owned()),
     ] {
-        target.survives(
+        target.check_survival(
             &["profiler", "attach"],
             &texts(&["--clsid", CLASS_ID, "--path", &library, "--timeout", timeout, "--data", &data]),
         );
     }
-    target.survives(&["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
+    target.check_survival(&["profiler", "startup"], &texts(&["--clsid", CLASS_ID, "--path", &library]));
 
     for kind in ["mini", "triage", "heap", "full"] {
-        target.survives(
+        target.check_survival(
             &["dump", "--crashreport", "--diag"],
             &texts(&["--type", kind, "-o", &path(format!("{kind}%%%p"))]),
         );
     }
     for name in [long(255), long(256), format!("{}/x", long(255)), "a\nb".to_owned()] {
-        target.survives(&["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
+        target.check_survival(&["dump"], &texts(&["--type", "mini", "-o", &path(name)]));
     }
     Ok(())
 }
 
-/// Sessions of every kind, with more words for each.
+/// Tries sessions of every kind, with additional options for each.
 fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
     let file = place.join("x.nettrace").display().to_string();
     let many = |n: usize| (0..n).map(|n| format!("P{n}:1:1")).collect::<Vec<_>>().join(",");
@@ -227,18 +227,18 @@ fn record_everything(target: &Trial, place: &Path, more: &[&str]) {
     for session in sessions {
         let rest =
             texts(&session).into_iter().chain(texts(&["--duration", "50ms", "-o", &file])).chain(texts(more));
-        target.survives(&["trace"], &rest.collect::<Vec<_>>());
+        target.check_survival(&["trace"], &rest.collect::<Vec<_>>());
     }
     for duration in ["0", "0.000000001"] {
-        target.survives(&["trace"], &texts(&[&["--duration", duration, "-o", &file], more].concat()));
+        target.check_survival(&["trace"], &texts(&[&["--duration", duration, "-o", &file], more].concat()));
     }
     for spec in ["A", &format!("{gc}:0-9999={}", "x".repeat(300)), "{provider}_{pid}", "="] {
-        target.survives(&["trace", "--user-events", spec, "--duration", "50ms"], &texts(more));
+        target.check_survival(&["trace", "--user-events", spec, "--duration", "50ms"], &texts(more));
     }
 }
 
-/// What lets a program go on that waits.
-fn go_on(target: &Trial) {
+/// Tries the verbs that resume a suspended program.
+fn try_resuming(target: &Trial) {
     for session in [
         vec!["--clrevents", "gc", "--clreventlevel", "5", "--buffersize", "1"],
         vec![
@@ -253,10 +253,10 @@ fn go_on(target: &Trial) {
         ],
         vec!["--profile", "dotnet-common"],
     ] {
-        target.survives(&["tail", "--duration", "50ms"], &texts(&session));
+        target.check_survival(&["tail", "--duration", "50ms"], &texts(&session));
     }
-    target.survives(&["resume"], &texts(&["--duration", "0"]));
-    target.survives(&["resume"], &texts(&["--duration", "99999999999h"]));
+    target.check_survival(&["resume"], &texts(&["--duration", "0"]));
+    target.check_survival(&["resume"], &texts(&["--duration", "99999999999h"]));
 }
 
 fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Skip> {
@@ -271,7 +271,7 @@ fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     for resume in ["true", "false"] {
         record_everything(&target, place.path(), &["--resume-runtime", resume]);
     }
-    go_on(&target);
+    try_resuming(&target);
     target.nothing_was_left_out();
     let program = &mut target.target.program;
     program.begin();
@@ -280,13 +280,14 @@ fn a_running_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// createdump tells its progress on the target's standard output, at length with --diag, and waits if nobody reads.
+/// Redirects the target's standard output, to which createdump prints its progress, to a file: with --diag, a full pipe
+/// would block it.
 fn into_a_file(launch: Launch, place: &Path) -> Launch {
     let script = format!("exec \"$@\" > '{}'", place.join("said").display());
     launch.wrapped_by(&["sh", "-c", &script, "sh"])
 }
 
-/// Whether the program has printed such a line.
+/// Returns whether the program has printed such a line.
 fn says(place: &Path, line: &str) -> bool {
     std::fs::read(place.join("said"))
         .is_ok_and(|said| said.split(|b| *b == b'\n').any(|it| it == line.as_bytes()))
@@ -300,7 +301,7 @@ fn a_waiting_program_survives_everything(runtime: &RealRuntime) -> Result<(), Sk
     let mut target = Trial::of(Target::suspended(launch));
     change_everything(&target, place.path())?;
     record_everything(&target, place.path(), &["--resume-runtime", "false"]);
-    go_on(&target);
+    try_resuming(&target);
     target.nothing_was_left_out();
     let program = &mut target.target.program;
     program.begin();

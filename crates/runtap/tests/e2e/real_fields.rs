@@ -1,5 +1,5 @@
-//! `events` tells what TraceEvent tells (`tedump`): every event of every recording with all its fields and the names of
-//! their numbers. What differs has a reason, which docs/events.md gives; the lists below are all there is.
+//! `events` agrees with TraceEvent (`tedump`): every event of every recording with all its fields and names of values.
+//! Each difference has a reason, given in docs/events.md; the lists below are complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,14 +19,14 @@ const COMPUTED: [(&str, &[&str]); 6] = [
     ("Loader/ModuleDCStop", &["ModuleILFileName"]),
 ];
 
-/// Events whose payload TraceEvent reads at wrong places.
+/// Events whose payload TraceEvent reads at wrong offsets.
 const MISREAD: [&str; 4] =
     ["Method/MethodDetails", "ProcessCreate", "ProcessMapping", "ProcessMappingMetadata"];
 
-/// Events of the runtime that it does not know.
+/// Events of the runtime that TraceEvent does not support.
 const UNKNOWN: [&str; 3] = ["EventID(191)", "EventID(200)", "EventID(201)"];
 
-/// Names of theirs for what has another one in the stream, or a slip.
+/// TraceEvent's names for fields that have other names in the stream, including misspelled ones.
 const RENAMED: [(&str, &str); 2] =
     [("ContinuationId", "ContinueWithTaskId"), ("GC/DestoryGCHandle", "GC/DestroyGCHandle")];
 
@@ -41,7 +41,7 @@ fn lines(text: &str) -> BTreeMap<(String, u64), Vec<Value>> {
     all
 }
 
-/// An event of both.
+/// An event in both outputs.
 struct Pair<'a> {
     ours: &'a Value,
     theirs: &'a Value,
@@ -52,7 +52,7 @@ impl Pair<'_> {
         let Self { ours, theirs } = *self;
         let name = theirs["name"].as_str().unwrap();
         let differs = |what: &str, a: &Value, b: &Value| Err(format!("{name}: {what} is {a}, theirs is {b}"));
-        // What the stream calls an event stays; they make `Task/Opcode` of that.
+        // Names in the stream are kept; TraceEvent converts them to `Task/Opcode`.
         let own = ours["name"].as_str().unwrap_or_default();
         let known = RENAMED.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
         if own.contains('/') && own != known && !UNKNOWN.contains(&name) {
@@ -68,7 +68,7 @@ impl Pair<'_> {
                 return differs(member, &ours[member], &theirs[member]);
             }
         }
-        // Theirs is in units of 100 ns.
+        // TraceEvent's times are in units of 100 ns.
         let time = |event: &Value, member: &str| {
             event[member].as_str().and_then(|time| time.get(..26).map(str::to_owned))
         };
@@ -96,7 +96,7 @@ impl Pair<'_> {
         for (field, their) in theirs.as_object().unwrap() {
             let computed =
                 COMPUTED.iter().any(|(of, fields)| *of == event && fields.contains(&field.as_str()));
-            // What an older version of the event does not have is zero there.
+            // Fields that an older version of the event lacks are zero in TraceEvent.
             let ours =
                 RENAMED.iter().find(|(known, _)| known == field).map_or(field.as_str(), |(_, ours)| ours);
             let none = their.is_null() || their == 0 || their["n"] == 0 && their["$enum"].is_string();
@@ -105,12 +105,12 @@ impl Pair<'_> {
                 continue;
             }
             if let Some(name) = their["$enum"].as_str() {
-                // A number without a name is their text for it; ours has none then.
+                // A value without a name is formatted as text by TraceEvent, and has no name in runtap.
                 let ours = names[ours].as_str().map_or_else(|| payload[ours].to_string(), str::to_owned);
                 if ours != name {
                     return Err(format!("{event}: {field} is called {ours}, theirs {name}"));
                 }
-                // The number is as it was sent, where theirs is a part of it.
+                // runtap prints the number as it was sent, TraceEvent only a part of it.
                 let parts = ["MethodFlags", "OptimizationTier", "CompactMechanisms", "ExpandMechanisms"];
                 if parts.contains(&field.as_str()) {
                     continue;
@@ -124,7 +124,7 @@ impl Pair<'_> {
     }
 }
 
-/// The fields of an event whose only field is an object without a name.
+/// Returns the fields of an event whose only field is an object without a name.
 fn unwrapped(payload: &Value) -> &Value {
     match payload.get("") {
         Some(inner) => inner.get("Payload").unwrap_or(inner),
@@ -146,11 +146,11 @@ fn same(ours: &Value, theirs: &Value) -> bool {
     }
     let hexadecimal = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
     match (ours, theirs) {
-        // Numbers without a sign there have one: pointers, the low word of two.
+        // TraceEvent prints some unsigned numbers as signed: pointers, and the low word of two.
         (Value::String(ours), Value::Number(theirs)) => match (hexadecimal(ours), theirs.as_i64()) {
             (Some(ours), Some(theirs)) => ours.cast_signed() == theirs || ours == u64::from(theirs as u32),
             (Some(ours), None) => Some(ours) == theirs.as_u64(),
-            // A letter.
+            // A character.
             (None, _) => ours.chars().next().map(u64::from) == theirs.as_u64(),
         },
         (Value::Number(ours), Value::Number(theirs)) => {
@@ -191,7 +191,7 @@ fn compare(recording: &Recording, tedump: &Peer) -> usize {
     for (key, ours) in &ours {
         let theirs = &theirs[key];
         assert_eq!(ours.len(), theirs.len(), "{path}: {key:?}");
-        // Both are in the order of time; a stream of old has them in its own.
+        // Both are sorted by time; in old streams they keep the order of the stream.
         let mut theirs: Vec<&Value> = theirs.iter().collect();
         theirs.sort_by(|a, b| a["utc"].as_str().cmp(&b["utc"].as_str()));
         for (ours, theirs) in ours.iter().zip(theirs) {
@@ -209,7 +209,7 @@ fn events_are_those_of_traceevent() {
     let tedump = require!(Peer::available("tedump"));
     let mut compared = 0;
     for recording in require!(recordings()) {
-        // They give up at a recording that was cut.
+        // TraceEvent fails on truncated recordings.
         if recording.expected["end_marker"] == true {
             compared += compare(recording, &tedump);
         }

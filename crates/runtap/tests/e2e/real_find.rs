@@ -1,4 +1,4 @@
-//! Finding processes: by name, in whatever temporary directory, among stale sockets, and behind a silent client.
+//! Finding processes: by name, in any temporary directory, among stale sockets, and behind a silent client.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,19 +21,19 @@ use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_each_runtime!(
     any_temporary_directory_is_found,
-    a_long_path_is_no_obstacle,
-    thousands_of_stale_sockets_hide_nobody,
+    a_socket_with_a_long_path_is_reachable,
+    thousands_of_stale_sockets_hide_no_process,
     a_silent_client_makes_a_process_busy,
 );
 on_the_newest_runtime!(
-    a_stopped_process_is_told,
+    a_stopped_process_is_reported,
     a_busy_process_is_not_recorded,
     the_name_that_ps_shows_can_be_used,
     a_name_has_to_be_unique,
     all_processes_of_a_name,
     one_of_several_is_stopped,
     all_processes_of_a_name_are_changed,
-    who_starts_and_ends_is_told,
+    started_and_ended_processes_are_shown,
     one_name_can_be_watched,
 );
 
@@ -41,7 +41,7 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
     runtime.program("spin", &["0.05", "1000", "--stdin"])
 }
 
-/// TMPDIR as programs have it: with a slash at its end, relative, empty, not set, or a folder that we don't know of.
+/// Values of TMPDIR in practice: with a trailing slash, relative, empty, unset, or an arbitrary folder.
 fn any_temporary_directory_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     fs::create_dir(folder.path().join("relative")).unwrap();
@@ -61,19 +61,19 @@ fn any_temporary_directory_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
             (&Value::from(true), true),
             "{row:#}"
         );
-        // A runtap that has another temporary directory finds it too.
+        // A runtap process with another temporary directory finds it too.
         let mut elsewhere = command(["info", "--format", "json"]);
         elsewhere.arg(program.id().to_string()).env("TMPDIR", folder.path().join("relative"));
         assert_eq!(run(elsewhere).expect_code(0).json()["entry_assembly"], "spin");
-        // Ended by itself, it leaves no socket behind in /tmp.
+        // A program that exits normally leaves no socket in /tmp.
         program.begin();
         assert!(program.wait().success());
     }
     Ok(())
 }
 
-/// A socket whose whole path has more than the 108 bytes that a socket address holds.
-fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+/// A socket whose path is longer than the 108 bytes of a socket address.
+fn a_socket_with_a_long_path_is_reachable(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let deep = folder.path().join("x".repeat(60)).join("y".repeat(60));
     fs::DirBuilder::new().recursive(true).mode(0o755).create(deep.join("t")).unwrap();
@@ -91,13 +91,13 @@ fn a_long_path_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn thousands_of_stale_sockets_hide_nobody(runtime: &RealRuntime) -> Result<(), Skip> {
+fn thousands_of_stale_sockets_hide_no_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let name = unique("stale");
     let copy = folder();
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
     let live = target.socket();
-    // Sockets of processes that were killed: nobody listens. Some bear pids that live processes have by now, one that
-    // of the target itself; it is newer than the target's own.
+    // Sockets of killed processes, without a listener. Some have the ids of live processes, one that of the target
+    // itself; it is newer than the target's own.
     let me = std::process::id();
     let mut pids: Vec<u32> = (0..1_000).map(|n| 4_194_304 - n).collect();
     pids.extend([1, me, target.pid()].repeat(300));
@@ -124,7 +124,7 @@ fn thousands_of_stale_sockets_hide_nobody(runtime: &RealRuntime) -> Result<(), S
         .collect();
     assert_eq!(here.len(), 1, "{here:#?}");
     assert_eq!((&here[0]["pid"], &here[0]["socket"]), (&target.pid().into(), &live.to_str().unwrap().into()));
-    // Another test of this process may have a socket elsewhere that is not stale.
+    // Another test in this process may have a socket elsewhere that is not stale.
     let is_elsewhere = |row: &Value| {
         let socket = row["socket"].as_str();
         socket.is_some_and(|socket| !Path::new(socket).starts_with(target.temp.path()))
@@ -145,14 +145,14 @@ fn thousands_of_stale_sockets_hide_nobody(runtime: &RealRuntime) -> Result<(), S
         "json",
     ]));
     assert_eq!(trace.expect_code(0).json()["partial"], Value::Null);
-    // The process that only stale sockets bear the number of.
+    // The process whose id is used only by stale sockets.
     let mine = run(with_its_tmpdir(&["info", &me.to_string()]));
     mine.expect_code(3).says("hint:");
     target.still_answers();
     Ok(())
 }
 
-/// One client that connects and says nothing blocks a runtime's only server thread.
+/// One client that connects and sends nothing blocks a runtime's only server thread.
 fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(idle(runtime)?);
     let free = Target::start(idle(runtime)?);
@@ -176,8 +176,8 @@ fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-/// Nobody waits for one that is stopped: what the doctor would say is said at once.
-fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+/// runtap does not wait for a stopped process: it prints the doctor's explanation at once.
+fn a_stopped_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("halt"), folder());
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
     let pid = Pid::from_raw(target.pid().try_into().unwrap()).unwrap();
@@ -193,7 +193,7 @@ fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
         told.says(&format!("hint: kill -CONT {p}"));
     }
     assert!(!file.exists());
-    // By the name that only its runtime could tell.
+    // By a name that only its runtime could report.
     let doctor = runtap(["doctor", "-n", "spin-that-is-not-there"]);
     doctor.expect_code(3).says("no process that looks like .NET is named").says("did not answer").says(&p);
     kill_process(pid, Signal::CONT).unwrap();
@@ -201,7 +201,7 @@ fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Nothing is left behind by a recording that could not begin.
+/// A recording that could not start leaves no file.
 fn a_busy_process_is_not_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(idle(runtime)?);
     let silent = UnixStream::connect(target.socket()).unwrap();
@@ -214,7 +214,7 @@ fn a_busy_process_is_not_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A program is called by its entry assembly, whatever its file is called.
+/// A program is named after its entry assembly, whatever the name of its file is.
 fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("renamed"), folder());
     let launch = runtime.program("meters", &["0", "1", "0", "--stdin"])?;
@@ -227,7 +227,7 @@ fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip>
     let info = ["info", "-n", "meters", "--format", "json"];
     assert_eq!(json(info)["pid"], target.pid());
 
-    // One that does not say how it is called may be meant.
+    // A process whose name is unknown may be the one selected.
     let silent = UnixStream::connect(target.socket()).unwrap();
     let told = runtap(info);
     told.expect_code(3).says("no .NET process is called 'meters'").says("did not answer").says(&target.p());
@@ -237,7 +237,7 @@ fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-/// A name that several processes have is refused with a list; a name that one has is enough.
+/// A name of several processes is rejected with a list; a name of one process is sufficient.
 fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("twice"), folder());
     let old = Target::start(idle(runtime)?.called(&name, copy.path()));
@@ -249,13 +249,13 @@ fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
     runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET process is called");
     drop(old);
     assert_eq!(json(["info", &name, "--format", "json"])["pid"], new.pid());
-    // The name that the runtime gives itself, which is that of the assembly inside the file.
+    // The name that the runtime reports, which is that of the assembly inside the file.
     assert_eq!(ps_row(new.pid())["name"], "spin");
     new.still_answers();
     Ok(())
 }
 
-/// What the verbs do to one process they do to all of a name; where one fails, the others have their turn.
+/// The verbs that change a process apply to all processes of a name; if one fails, the others are still changed.
 fn all_processes_of_a_name_are_changed(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("rt"), folder());
     let launch =
@@ -286,7 +286,7 @@ fn all_processes_of_a_name_are_changed(runtime: &RealRuntime) -> Result<(), Skip
     let files = fs::read_dir(copy.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(files.filter(|path| path.extension().is_some_and(|it| it == "dmp")).count(), 2);
 
-    // One has a profiler already.
+    // One process already has a profiler.
     let attach = ["profiler", "attach", "--clsid", CLASS_ID, "--path", &profiler()?];
     let first = targets[0].p();
     runtap(attach.into_iter().chain(["-p", &first])).expect_code(0);
@@ -298,7 +298,8 @@ fn all_processes_of_a_name_are_changed(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// One that is stopped is told at once, with what lets it run, and the others are recorded for the time that was asked for.
+/// A stopped process is reported at once, with a way to continue it, and the others are recorded for the requested
+/// time.
 fn one_of_several_is_stopped(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("halt"), folder());
     let launch = || Ok(runtime.program("spin", &["60", "2000"])?.called(&name, copy.path()));
@@ -316,7 +317,7 @@ fn one_of_several_is_stopped(runtime: &RealRuntime) -> Result<(), Skip> {
     let summary = told.expect_code(5).says(&format!("kill -CONT {}", stands.pid())).json();
     assert_eq!(summary["processes"].as_array().unwrap().len(), 1);
     assert_eq!(summary["pid"], runs.pid());
-    // A process that does not answer is given up after 10 s.
+    // runtap gives up on a process that does not answer after 10 s.
     assert!(summary["duration_ns"].as_u64().unwrap() < 9_000_000_000, "{summary:#}");
     let line = told.stderr.lines().find(|line| line.contains("not recorded")).unwrap();
     assert_eq!(line.matches(&format!("process {}", stands.p())).count(), 1, "{line}");
@@ -326,7 +327,7 @@ fn one_of_several_is_stopped(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// With `--all` a name may stand for several.
+/// With `--all` a name may select several processes.
 fn all_processes_of_a_name(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("many"), folder());
     let launch = || Ok(runtime.program("spin", &["30", "2000"])?.called(&name, copy.path()));
@@ -364,7 +365,7 @@ fn all_processes_of_a_name(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A header in a pipe too, and only who is called so.
+/// The header is printed to a pipe too, and only processes of this name are listed.
 fn one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("watched"), folder());
     let _other = Target::start(idle(runtime)?);
@@ -392,7 +393,7 @@ fn one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn who_starts_and_ends_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
+fn started_and_ended_processes_are_shown(runtime: &RealRuntime) -> Result<(), Skip> {
     let before = Target::start(idle(runtime)?);
     let later = idle(runtime)?.env("DOTNET_DefaultDiagnosticPortSuspend", "1");
     let mut command = command(["ps", "--watch", "--format", "json"]);
@@ -404,14 +405,14 @@ fn who_starts_and_ends_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
         values.find(is_it).unwrap_or_else(|| panic!("{kind} of {pid} was not told"))
     };
     let mut row = next("process-start", before.pid());
-    // It had no turn at the first look; the next that finds it says so.
+    // The process was not scheduled during the first query; a later one reports it.
     while row["reason"] == "busy" {
         row = next("process-change", before.pid());
     }
     assert_eq!(row["reachable"], true);
     let mut later = Target::start_unready(later);
     next("process-start", later.pid());
-    // It is told that it waits; perhaps in the same line. Its socket is there before anybody listens.
+    // It is reported as suspended, perhaps in the first line. Its socket exists before it has a listener.
     eventually("its server", || {
         let mut paths = fs::read_dir(later.temp.path()).unwrap().map(|entry| entry.unwrap().path());
         let socket = paths.find(|path| path.to_string_lossy().ends_with("-socket"))?;

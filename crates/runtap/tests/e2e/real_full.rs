@@ -1,4 +1,4 @@
-//! A full disk: what was received stays readable, is said to be partial, and the target lives on.
+//! A full disk: received data stays readable, is reported as partial, and the target keeps running.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ on_each_runtime!(
     events_above_64_kib_are_no_matter_of_the_buffer,
 );
 
-/// With the buffer of 256 MB it is certain that it was never full; with one of 1 MB either can be the reason.
+/// With the buffer of 256 MB it was certainly never full; with one of 1 MB either can be the reason.
 fn events_above_64_kib_are_no_matter_of_the_buffer(runtime: &RealRuntime) -> Result<(), Skip> {
     for (buffer, certain) in [("256", true), ("1", false)] {
         let mut target = Target::start(runtime.sizes_program()?);
@@ -39,7 +39,7 @@ fn events_above_64_kib_are_no_matter_of_the_buffer(runtime: &RealRuntime) -> Res
 fn a_full_disk_leaves_a_readable_file(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["600", "20000"])?);
     let results = folder();
-    // A small disk that only this command sees; what was recorded there is carried out of it afterwards.
+    // A small disk that only this command sees; the recording is copied out of it afterwards.
     let script = "mount -t tmpfs -o size=96k none \"$1\" || exit 77
         \"$2\" trace -p \"$3\" --to nettrace,speedscope -o \"$1/full.nettrace\" --format json; code=$?
         cp \"$1/full.nettrace\" \"$4\" && ls \"$1\" > \"$4/left\"; exit $code";
@@ -60,7 +60,7 @@ fn a_full_disk_leaves_a_readable_file(runtime: &RealRuntime) -> Result<(), Skip>
     let written = fs::metadata(&file).unwrap().len();
     assert!((40_000..=96 << 10).contains(&written), "{written} bytes");
     assert!(summary["partial"]["offset"].as_u64().unwrap() <= written, "{summary:#}");
-    // The recording is told; the profile had no room, and nothing half is left of it.
+    // The recording is listed; the profile did not fit, and no incomplete file is left.
     assert_eq!(summary["outputs"].as_array().unwrap().len(), 1, "{summary:#}");
     assert_eq!(summary["outputs"][0]["format"], "nettrace");
     assert_eq!(fs::read_to_string(results.path().join("left")).unwrap(), "full.nettrace\n");

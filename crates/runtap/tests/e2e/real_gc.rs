@@ -1,5 +1,5 @@
-//! Pauses are those that `PerfView`'s own analysis finds (`tegc`), in recordings and in live programs, with the sampler and
-//! without: the sampler stops all threads too, inside of collections and across their ends.
+//! Pauses agree with `PerfView`'s own analysis (`tegc`), in recordings and in live programs, with and without the
+//! sampler: the sampler stops all threads too, inside of collections and across their ends.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ on_each_runtime!(pauses_of_a_live_program, pauses_beside_the_sampler, pauses_of_
 
 const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler,Microsoft-Windows-DotNETRuntime:1:4";
 
-/// Compares every collection that both have, and the sums; how many those are.
+/// Compares every collection that both found, and the sums; returns the number of collections compared.
 fn compare(file: &Path, tegc: &Peer) -> usize {
     let mut command = tegc.command();
     command.arg(file);
@@ -29,7 +29,8 @@ fn compare(file: &Path, tegc: &Peer) -> usize {
         let our = our.unwrap_or_else(|| panic!("collection {number} is missing"));
         let pause = our["pause_ns"].as_u64().unwrap();
         if their["type"] == "BackgroundGC" && (their["pause"] == their["suspend"]) {
-            // It could not go on in the background and was done with all threads stopped: they count the stopping only.
+            // The collection could not run in the background and was done with all threads stopped: TraceEvent counts
+            // only the stopping.
             left_out += pause;
             continue;
         }
@@ -39,7 +40,7 @@ fn compare(file: &Path, tegc: &Peer) -> usize {
         assert!(difference < 1000.0, "{}: {our:#} is {their:#}", file.display());
         (compared, sum) = (compared + 1, sum + theirs);
     }
-    // One that had not ended when the recording did is none for them; its pauses were there all the same.
+    // TraceEvent ignores a collection that had not ended at the end of the recording; its pauses exist anyway.
     let is_theirs = |our: &&Value| theirs.iter().any(|their| their["n"] == our["number"]);
     let only_ours: Vec<&Value> = collections.iter().filter(|our| !is_theirs(our)).collect();
     let newest = collections.iter().map(|our| our["number"].as_u64().unwrap()).max();
@@ -49,9 +50,9 @@ fn compare(file: &Path, tegc: &Peer) -> usize {
         file.display()
     );
     left_out += only_ours.iter().map(|our| our["pause_ns"].as_u64().unwrap()).sum::<u64>();
-    // Where a background collection has another one done first, both stop the threads once: the time between the stop and
-    // the beginning of the other is in the pause of neither, for them too. It is long where a thread that is to begin has
-    // to wait for a processor.
+    // If a background collection first runs another one, both stop the threads once: the time between the stop and the
+    // start of the other is in the pause of neither, in TraceEvent too. It is long if a thread has to wait for a
+    // processor.
     let total = ours["pauses"]["total_ns"].as_u64().unwrap();
     let of_all: u64 = collections.iter().map(|our| our["pause_ns"].as_u64().unwrap()).sum();
     assert!(total >= of_all, "{}: {total} ns, {of_all} of collections", file.display());
@@ -65,7 +66,7 @@ fn report(file: &Path) -> Value {
     runtap(["report", file.to_str().unwrap(), "gc", "--format", "json"]).json()
 }
 
-/// Records while the program collects, and compares; then the report and the program's truth.
+/// Records while the program collects, and compares; returns the report and the program's own counts.
 fn live(runtime: &RealRuntime, variables: &[(&str, &str)], options: &[&str]) -> Result<(Value, Value), Skip> {
     let tegc = Peer::available("tegc")?;
     let mut program = runtime.collector_program("8")?;
@@ -99,7 +100,8 @@ fn pauses_of_a_live_program(runtime: &RealRuntime) -> Result<(), Skip> {
 fn pauses_beside_the_sampler(runtime: &RealRuntime) -> Result<(), Skip> {
     let (report, _) = live(runtime, &[], &["--providers", SAMPLER])?;
     assert!(has_background(&report), "{report:#}");
-    // The runtime's own account lies inside ours, which begins with the wish for a pause and ends when all threads run.
+    // The runtime's own pause is within the measured one, which starts with the request for a pause and ends when all
+    // threads run.
     let (report, truth) = live(runtime, &[("DOTNET_gcConcurrent", "0")], &["--providers", SAMPLER])?;
     let (ours, theirs) =
         (report["pauses"]["total_ns"].as_u64().unwrap(), truth["pause_ns"].as_u64().unwrap());
@@ -108,7 +110,7 @@ fn pauses_beside_the_sampler(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 fn pauses_of_the_server_s_collector(runtime: &RealRuntime) -> Result<(), Skip> {
-    // What TraceEvent finds for a background collection of .NET 8's server is known to be wrong.
+    // TraceEvent's result for a background collection of .NET 8's server GC is known to be wrong.
     let concurrent = if runtime.major() == 8 { "0" } else { "1" };
     let variables = [("DOTNET_gcServer", "1"), ("DOTNET_gcConcurrent", concurrent)];
     live(runtime, &variables, &["--providers", SAMPLER])?;

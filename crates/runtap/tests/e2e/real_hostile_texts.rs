@@ -1,5 +1,5 @@
-//! A program whose names, messages, tags and payloads are as odd as a program can have them, recorded and followed live: what
-//! is shown of it does not act, and says what the program wrote.
+//! A program with extreme names, messages, tags and payloads, recorded and followed live: the output has no side
+//! effects, and contains the program's texts.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use crate::cli_hostile_texts::{judge_events, judge_lines, judge_meaning};
 use crate::common::{Recording, Target, command, runtap};
 
 on_each_runtime!(a_recording_of_odd_names_shows_them_harmless, tail_shows_odd_texts_harmless);
-on_the_newest_runtime!(names_of_threads_do_not_act);
+on_the_newest_runtime!(thread_names_have_no_side_effects);
 
 const RUNTIME: &str = "Microsoft-DotNETCore-SampleProfiler,Microsoft-Windows-DotNETRuntime:0x8019:4";
 const PROVIDERS: &str = "Evil-Source,Evil-Broken,Evil-SelfDesc,\
     System.Diagnostics.Metrics:3:4:SessionId=s;Metrics=Evil.Meter;RefreshInterval=1,\
     Microsoft-Diagnostics-DiagnosticSource:3:5:FilterAndPayloadSpecs=\"Evil.Listener/Evil.Event.Before:Command.CommandText\"";
 
-/// The text of one event, as the program has it.
+/// The text of one event, as the program writes it.
 const TEXT: &str = "line1\nline2\t\"q\" \\ \u{7} 😀";
 
 fn events(text: &str) -> Vec<Value> {
@@ -57,7 +57,8 @@ fn tail_shows_odd_texts_harmless(runtime: &RealRuntime) -> Result<(), Skip> {
         let mut tail = command(["tail", "-p", &target.p(), "--providers", PROVIDERS, "--format", format]);
         tail.stdout(fs::File::create(&output).unwrap());
         let tail = Running::start_as_it_is(tail);
-        // In every format the line break is two characters. The program writes all of its events once a round.
+        // In every format the line break is printed as two characters. The program writes all of its events once per
+        // round.
         eventually("two rounds of events", || {
             let printed = fs::read_to_string(&output);
             printed.is_ok_and(|text| text.matches("line1\\nline2").count() > 1).then_some(())
@@ -75,8 +76,8 @@ fn tail_shows_odd_texts_harmless(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The kernel has the first 15 bytes of a thread's name, and files have them from there.
-fn names_of_threads_do_not_act(runtime: &RealRuntime) -> Result<(), Skip> {
+/// The kernel keeps the first 15 bytes of a thread's name, which recordings contain.
+fn thread_names_have_no_side_effects(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = evil(runtime, "deep")?;
     let file = target.temp.path().join("spin.nettrace");
     let recording = Recording::start(&target, file.clone(), &["--to", "nettrace", "--to", "speedscope"]);

@@ -1,5 +1,5 @@
-//! Line coverage beside JaCoCo's: programs that others have written, under our agent and under theirs. Each run of the tests
-//! takes the Eclipse compiler as Debian packages it; `cargo xtask sweep coverage` takes javac and Lucene, too.
+//! Line coverage compared with JaCoCo: third-party programs, under runtap's agent and under JaCoCo's. Each test run
+//! uses the Eclipse compiler as packaged by Debian; `cargo xtask sweep coverage` also uses javac and Lucene.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,10 +10,10 @@ use runtap_testkit::{Jdk, Skip, require, run};
 
 use crate::common::{command, folder};
 
-/// Debian's JaCoCo, in jars of their own.
+/// Debian's JaCoCo, which consists of several jars.
 const JACOCO: [&str; 6] =
     ["org.jacoco.agent.rt", "org.jacoco.core", "asm", "asm-tree", "asm-commons", "asm-analysis"];
-/// JaCoCo 0.8.6 can't read the classes of later ones.
+/// JaCoCo 0.8.6 can't read class files of later versions.
 const NEWEST: u32 = 17;
 
 const SOURCE: &str = "import java.util.*;
@@ -31,16 +31,16 @@ class Shape<T> {
 ";
 
 /// A program whose lines are compared.
-struct Subject {
-    /// What is compared: a jar, or a folder of classes.
+struct TestedProgram {
+    /// The compared classes: a jar, or a folder of classes.
     classes: PathBuf,
-    /// The folder of its classes, as in their names.
+    /// The package folder of its classes, as in their names.
     package: &'static str,
-    /// The arguments of a Java machine that runs it.
+    /// The arguments of a JVM that runs it.
     arguments: Vec<String>,
-    /// At least so many lines are known, and ran.
+    /// Minimum numbers of known lines, and of lines that ran.
     lines: (usize, usize),
-    /// At most so many lines are known to us only.
+    /// Maximum number of lines that only runtap knows.
     more: usize,
 }
 
@@ -58,16 +58,16 @@ fn jdk() -> Result<Jdk, Skip> {
     Jdk::all()?.into_iter().rfind(usable).ok_or_else(none)
 }
 
-fn ecj(folder: &Path) -> Result<Subject, Skip> {
+fn ecj(folder: &Path) -> Result<TestedProgram, Skip> {
     let classes = jar("eclipse-jdt-core")?;
     let main = "org.eclipse.jdt.internal.compiler.batch.Main";
     let start = ["-cp", classes.to_str().unwrap(), main, "-proc:none", "-source", "11", "-target", "11"];
     let arguments = compiling(&start, folder);
-    Ok(Subject { classes, package: "org/eclipse/", arguments, lines: (200_000, 10_000), more: 600 })
+    Ok(TestedProgram { classes, package: "org/eclipse/", arguments, lines: (200_000, 10_000), more: 600 })
 }
 
-/// The compiler of the JDK itself, as its module is before it becomes part of an image.
-fn javac(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
+/// Returns the JDK's own compiler, as its module is before it becomes part of an image.
+fn javac(jdk: &Jdk, folder: &Path) -> Result<TestedProgram, Skip> {
     let module = jdk.home().join("jmods/jdk.compiler.jmod");
     if !module.is_file() {
         return Err(Skip::because(format!("{} is not here", module.display())));
@@ -76,13 +76,13 @@ fn javac(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
     let mut extract = Command::new(jdk.home().join("bin/jmod"));
     extract.arg("extract").arg("--dir").arg(&taken).arg(module);
     run(extract).expect_code(0);
-    // A class path of its own: JaCoCo's agent is on that of the machine, and would be looked into.
+    // A separate class path: JaCoCo's agent is on that of the system, and would be instrumented.
     let start =
         ["-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-cp", folder.to_str().unwrap()];
     let arguments = compiling(&start, folder);
     let package = "com/sun/tools/javac/";
     let classes = taken.join("classes").join(package);
-    Ok(Subject { classes, package, arguments, lines: (30_000, 8_000), more: 660 })
+    Ok(TestedProgram { classes, package, arguments, lines: (30_000, 8_000), more: 660 })
 }
 
 fn compiling(start: &[&str], folder: &Path) -> Vec<String> {
@@ -93,8 +93,8 @@ fn compiling(start: &[&str], folder: &Path) -> Vec<String> {
 }
 
 /// Indexes, merges, deletes and searches.
-fn lucene(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
-    // Without what the jar has for later versions of Java: classes of the same names, which JaCoCo refuses.
+fn lucene(jdk: &Jdk, folder: &Path) -> Result<TestedProgram, Skip> {
+    // Without the jar's classes for later versions of Java, which have equal names and which JaCoCo rejects.
     let unpacked = folder.join("lucene");
     fs::create_dir(&unpacked).unwrap();
     let mut unpack = Command::new(jdk.home().join("bin/jar"));
@@ -106,17 +106,17 @@ fn lucene(jdk: &Jdk, folder: &Path) -> Result<Subject, Skip> {
     javac.arg("-cp").arg(&unpacked).arg("-d").arg(folder).arg(source);
     run(javac).expect_code(0);
     let path = format!("{}:{}", unpacked.display(), folder.display());
-    // What it takes for ids is random otherwise.
+    // Its ids are random otherwise.
     let arguments = ["-Dtests.seed=1", "-cp", &path, "Search"].map(str::to_owned).into();
     let classes = unpacked.join("org");
-    Ok(Subject { classes, package: "org/apache/lucene/", arguments, lines: (60_000, 8_000), more: 340 })
+    Ok(TestedProgram { classes, package: "org/apache/lucene/", arguments, lines: (60_000, 8_000), more: 340 })
 }
 
-fn jacoco(jdk: &Jdk, subject: &Subject, folder: &Path) -> Result<Lines, Skip> {
+fn jacoco(jdk: &Jdk, subject: &TestedProgram, folder: &Path) -> Result<Lines, Skip> {
     let jars = JACOCO.iter().map(|name| jar(name)).collect::<Result<Vec<_>, _>>()?;
     let joined = |by: &str| jars.iter().map(|jar| jar.display().to_string()).collect::<Vec<_>>().join(by);
-    // Debian's package has no agent, only its classes.
-    // A line of a manifest has 72 bytes; those that go on begin with a blank.
+    // Debian's package has no agent, only its classes. A line of a manifest has 72 bytes; continuation lines begin with
+    // a space.
     let premain = "Premain-Class: org.jacoco.agent.rt.internal.PreMain";
     let attributes = format!("{premain}\nClass-Path: {}\n", joined(" \n  "));
     let manifest = folder.join("manifest");
@@ -149,8 +149,8 @@ fn jacoco(jdk: &Jdk, subject: &Subject, folder: &Path) -> Result<Lines, Skip> {
     Ok(told.expect_code(0).text().lines().map(line).collect())
 }
 
-fn ours(jdk: &Jdk, subject: &Subject, folder: &Path) -> Lines {
-    // Both find what the other has found: no folder for classes.
+fn ours(jdk: &Jdk, subject: &TestedProgram, folder: &Path) -> Lines {
+    // Both runs start without a folder for classes.
     let _ = fs::remove_dir_all(folder.join("out"));
     let included = format!("^{}", subject.package);
     let mut traced = command(["jvm", "run", "--mode", "coverage", "--include", &included, "--record"]);
@@ -173,7 +173,7 @@ fn ours(jdk: &Jdk, subject: &Subject, folder: &Path) -> Lines {
     lines
 }
 
-fn compare(subject: &Subject, theirs: &Lines, ours: &Lines) {
+fn compare(subject: &TestedProgram, theirs: &Lines, ours: &Lines) {
     let ran = theirs.values().filter(|ran| **ran).count();
     assert!(theirs.len() > subject.lines.0 && ran > subject.lines.1, "{} lines, {ran} ran", theirs.len());
     let unlike = |theirs_ran: bool| -> Vec<_> {
@@ -184,15 +184,15 @@ fn compare(subject: &Subject, theirs: &Lines, ours: &Lines) {
             .map(|(place, _)| place)
             .collect()
     };
-    // A line that ran for them did for us.
+    // Every line that ran for JaCoCo ran for runtap.
     assert_eq!(unlike(true), Vec::<&(String, u32)>::new());
     // JaCoCo misses lines that an exception left before the end of their block; runtap counts a line from its first
     // instruction.
     let left = unlike(false);
     assert!(left.iter().all(|place| ours.contains_key(*place)), "lines that are not known here: {left:?}");
     assert!(left.len() <= ran / 1_000, "{} of {ran}: {left:?}", left.len());
-    // They leave out instructions, and so lines that have no others; the ends of `try` with resources, most of them. Sealed
-    // classes of javac are left out, too.
+    // JaCoCo filters out instructions, and so lines that have no others, most of them ends of `try` with resources. It
+    // also omits sealed classes of javac.
     let more = ours.keys().filter(|place| !theirs.contains_key(place)).count();
     assert!(more <= subject.more, "{more} lines that only we know");
     show(&format!(
@@ -208,7 +208,7 @@ fn show(text: &str) {
     println!("{text}");
 }
 
-fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<Subject, Skip>) -> Result<(), Skip> {
+fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<TestedProgram, Skip>) -> Result<(), Skip> {
     let jdk = jdk()?;
     let folder = folder();
     let folder = folder.path();
@@ -219,18 +219,18 @@ fn told_alike(subject: impl FnOnce(&Jdk, &Path) -> Result<Subject, Skip>) -> Res
 }
 
 #[test]
-fn lines_are_told_as_jacoco_tells_them() {
+fn line_coverage_agrees_with_jacoco() {
     require!(told_alike(|_, folder| ecj(folder)));
 }
 
 #[test]
 #[ignore = "takes a minute: `cargo xtask sweep coverage`"]
-fn lines_of_javac_are_told_as_jacoco_tells_them() {
+fn line_coverage_of_javac_agrees_with_jacoco() {
     require!(told_alike(javac));
 }
 
 #[test]
 #[ignore = "takes a minute: `cargo xtask sweep coverage`"]
-fn lines_of_lucene_are_told_as_jacoco_tells_them() {
+fn line_coverage_of_lucene_agrees_with_jacoco() {
     require!(told_alike(lucene));
 }

@@ -1,4 +1,4 @@
-//! Java virtual machines, beside which .NET runs.
+//! Java virtual machines listed beside .NET processes.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn each_version() -> Result<(), Skip> {
     let source = folder.path().join("Sleeper.java");
     fs::write(&source, SLEEPER).unwrap();
     Jdk::with_compiler()?.compile([&source], folder.path());
-    // The second has no counters: what is known of it is in its memory, its command line and its installation.
+    // The second one has no counters: its facts come from its memory map, its command line and its installation.
     let starts = ["-XX:+UsePerfData", "-XX:-UsePerfData"];
     let jdks = Jdk::all()?;
     for (jdk, counters) in jdks.iter().flat_map(|jdk| starts.map(|counters| (jdk, counters))) {
@@ -48,7 +48,7 @@ fn ps_names_what_runs_in_a_java_machine() {
     }
 }
 
-/// Waits until its virtual machine is loaded.
+/// Starts a JVM and waits until it is loaded.
 fn started(jdk: &Jdk, classes: &std::path::Path, option: &str) -> Running {
     let mut java = jdk.java();
     java.arg(option).arg("-cp").arg(classes).arg("shop.Idler");

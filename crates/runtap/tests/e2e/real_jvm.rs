@@ -1,4 +1,4 @@
-//! The agent in real JVMs: started with it, and attached to while they run.
+//! The agent in real JVMs: loaded at startup, and attached while they run.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{command, folder, json, runtap};
 
-/// Three methods whose calls are known: `rounds`, ten times as many, and the main one.
+/// Three methods with known numbers of calls: `rounds`, ten times `rounds`, and one call of main.
 const PROGRAM: &str = "package shop;
 public class Work {
     static int leaf(int n) { return n + 1; }
@@ -31,7 +31,7 @@ public class Work {
 }
 ";
 
-/// A folder with the compiled program.
+/// Compiles the program into a folder.
 pub(crate) fn classes() -> Result<tempfile::TempDir, Skip> {
     let folder = folder();
     let source = folder.path().join("Work.java");
@@ -46,14 +46,14 @@ pub(crate) fn java(jdk: &Jdk, classes: &Path, words: [&str; 3]) -> Command {
     java
 }
 
-/// `runtap jvm run` of this command.
+/// Returns `runtap jvm run` of this command.
 fn traced(options: &[&str], java: &Command) -> Command {
     let mut traced = command(["jvm", "run", "--include", "^shop/"]);
     traced.args(options).arg("--").arg(java.get_program()).args(java.get_args());
     traced
 }
 
-/// Calls, returns and exceptions of a method.
+/// Returns calls, returns and exceptions of a method.
 pub(crate) fn calls(agent: &Value, method: &str) -> [u64; 3] {
     let mut methods = agent["methods"].as_array().unwrap().iter();
     let is_meant = |row: &&Value| row["signature"].as_str().unwrap().contains(method);
@@ -86,7 +86,7 @@ fn run_with_the_agent() -> Result<(), Skip> {
         assert_eq!(calls(agent, "shop/Work.work"), [100, 100, 0], "{major}");
         assert_eq!(calls(agent, "shop/Work.leaf"), [1000, 1000, 0], "{major}");
         assert_eq!(calls(agent, "shop/Work.fails"), [7, 0, 7], "{major}");
-        // The second opinion, of the same run. Of `main` both see the entry.
+        // JVMTI's own counts of this run. Both see the entry of `main`.
         let counts = JvmCounter::counts(&out);
         fs::remove_file(&out).unwrap();
         for (CountedMethod { class, name, .. }, counts) in counts {
@@ -118,7 +118,7 @@ fn named_classes_of_the_jdk() -> Result<(), Skip> {
 }
 
 #[test]
-fn calls_that_nobody_counted_are_unknown() {
+fn uncounted_calls_are_unknown() {
     said(coverage_without_counts());
 }
 
@@ -161,7 +161,7 @@ fn handed_on() -> Result<(), Skip> {
         finished.text().contains("sum 282") && finished.text().contains("shop.Work.leaf(int)"),
         "{finished}"
     );
-    // One that starts no JVM is run all the same.
+    // A command that starts no JVM runs anyway.
     let mut nothing = Command::new("sh");
     nothing.args(["-c", "echo done"]);
     let finished = run(traced(&[], &nothing));
@@ -171,18 +171,18 @@ fn handed_on() -> Result<(), Skip> {
     Ok(())
 }
 
-/// `jvm attach`, until it is told to end.
-pub(crate) struct Traces {
+/// A running `jvm attach`.
+pub(crate) struct AttachedTrace {
     pub(crate) process: Running,
     recording: tempfile::TempDir,
 }
 
-impl Traces {
+impl AttachedTrace {
     pub(crate) fn start(pid: &str, more: &[&str]) -> Self {
         let recording = folder();
         let mut attach = command(["jvm", "attach", pid, "--include", "^shop/", "--record"]);
         attach.arg(recording.path().join("recording")).args(more);
-        // What it says on standard error can be read while it runs.
+        // Its standard error can be read while it runs.
         let mut shell = Command::new("sh");
         shell
             .args(["-c", "told=$1; shift; exec \"$@\" 2>\"$told\"", "sh"])
@@ -191,8 +191,8 @@ impl Traces {
         Self { process: Running::start(shell), recording }
     }
 
-    /// Waits until so many bytes of calls have come that it is clear that they come: a call of `work` has 176.
-    pub(crate) fn have_come(&self) {
+    /// Waits until enough bytes of calls have arrived: a call of `work` has 176.
+    pub(crate) fn wait_for_calls(&self) {
         let folder = self.recording.path().join("recording");
         eventually("calls come", || {
             let files = fs::read_dir(&folder).ok()?.flatten();
@@ -201,26 +201,26 @@ impl Traces {
         });
     }
 
-    /// What it has said on standard error.
-    pub(crate) fn told(&self) -> String {
+    /// Returns its standard error so far.
+    pub(crate) fn stderr_so_far(&self) -> String {
         fs::read_to_string(self.recording.path().join("told")).unwrap_or_default()
     }
 
-    /// The recording, `recording` in a folder, once it has ended.
+    /// Stops it and returns the folder that contains the recording `recording`.
     pub(crate) fn end_recording(self) -> tempfile::TempDir {
         self.process.signal(Signal::INT);
         self.process.wait().expect_code(0);
         self.recording
     }
 
-    /// What it has said on standard error, once it has ended by itself.
+    /// Waits until it exits on its own and returns its standard error.
     pub(crate) fn wait(self) -> String {
         let Self { process, recording } = self;
         process.wait().expect_code(0);
         fs::read_to_string(recording.path().join("told")).unwrap()
     }
 
-    /// What it says in the end.
+    /// Stops it and returns its result.
     pub(crate) fn end(self) -> Value {
         self.process.signal(Signal::INT);
         let finished = self.process.wait();
@@ -256,8 +256,8 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
     runtap(["jvm", "detach", &p]).expect_code(3).says("has no agent of runtap");
     let mut after_first = None;
     for round in 0..10 {
-        let traces = Traces::start(&p, &["--format", "json"]);
-        traces.have_come();
+        let traces = AttachedTrace::start(&p, &["--format", "json"]);
+        traces.wait_for_calls();
         let document = traces.end();
         let [agent] = &agents(&document)[..] else { panic!("{major}: {document:#}") };
         let [entries, exits, thrown] = calls(agent, "shop/Work.work");
@@ -265,7 +265,7 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
         let [leaves, ..] = calls(agent, "shop/Work.leaf");
         assert!(leaves.abs_diff(entries * 10) <= 20, "{major}: {leaves} {entries}");
         assert_eq!(agent["gaps"], 0, "{major}");
-        // Nothing is there twice, and no thread stays.
+        // No library is loaded twice, and no thread remains.
         assert_eq!(libraries(), 1, "{major}: round {round}");
         let now = eventually("the agent's threads have ended", || {
             let now = threads();
@@ -288,9 +288,10 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
     runtap(["jvm", "detach", &p]).expect_code(0).says("the agent has left process");
 }
 
-/// A main method that runs all the time is called before anything can see it: it is not dead.
+/// A main method that runs all the time was called before the agent was loaded: it must not be reported as never
+/// called.
 #[test]
-fn a_main_method_that_runs_is_not_dead() {
+fn a_running_main_method_is_not_reported_as_never_called() {
     said(attached_while_main_runs());
 }
 
@@ -301,9 +302,9 @@ fn attached_while_main_runs() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &[]);
-        traces.have_come();
-        let Traces { process, recording } = traces;
+        let traces = AttachedTrace::start(&program.id().to_string(), &[]);
+        traces.wait_for_calls();
+        let AttachedTrace { process, recording } = traces;
         process.signal(Signal::INT);
         process.wait().expect_code(0);
         let recording = recording.path().join("recording");
@@ -313,7 +314,7 @@ fn attached_while_main_runs() -> Result<(), Skip> {
         let names = |rows: &Value| -> Vec<String> {
             rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
         };
-        // The class was loaded before: what else ran of it is not known.
+        // The class was loaded before: which of its other methods ran is unknown.
         assert_eq!(never["classes"], serde_json::json!([]), "{}: {never:#}", jdk.major());
         assert_eq!(names(&never["unknown"]), ["<init>", "fails", "main"], "{}: {never:#}", jdk.major());
         let fates: Vec<&Value> =
@@ -345,9 +346,9 @@ fn killed() -> Result<(), Skip> {
     attached.signal(Signal::KILL);
     drop(attached);
     runtap(["jvm", "detach", &p]).expect_code(0);
-    // Ctrl-C is the way to end it, and whoever comes next finds it as it was.
-    let again = Traces::start(&p, &[]);
-    again.have_come();
+    // Ctrl-C detaches the agent, and the next attach finds the JVM unchanged.
+    let again = AttachedTrace::start(&p, &[]);
+    again.wait_for_calls();
     again.process.signal(Signal::INT);
     let finished = again.process.wait();
     finished.expect_code(0);
@@ -355,7 +356,7 @@ fn killed() -> Result<(), Skip> {
     Ok(())
 }
 
-/// The first page of a program for musl: its JVM would not load the agent, and print what nobody understands.
+/// A fake executable linked to musl: its JVM would not load the agent, and print an obscure error.
 #[test]
 fn a_java_for_musl_is_refused_before_it_is_started() {
     let folder = folder();
@@ -363,7 +364,7 @@ fn a_java_for_musl_is_refused_before_it_is_started() {
     let loader = b"/lib/ld-musl-x86_64.so.1\0";
     let mut bytes = [&b"\x7fELF\x02\x01\x01"[..], &[0; 120]].concat();
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    // One program header, behind the header: PT_INTERP, whose text is behind both.
+    // One program header, after the ELF header: PT_INTERP, whose text follows both.
     put(32, &64u64.to_le_bytes());
     put(54, &[56, 0, 1, 0]);
     put(64, &3u32.to_le_bytes());
@@ -382,7 +383,7 @@ fn a_java_for_musl_is_refused_before_it_is_started() {
 }
 
 #[test]
-fn who_has_no_jvm_is_left_alone() {
+fn processes_without_a_jvm_are_left_alone() {
     let mut sleep = Command::new("sleep");
     sleep.arg("100");
     let mut sleep = Running::start(sleep);
@@ -395,7 +396,7 @@ fn who_has_no_jvm_is_left_alone() {
     runtap(["jvm", "run", "--include", "x"]).expect_code(2);
 }
 
-/// Nothing is started because of an expression that is none, and it is said where it is wrong.
+/// An invalid expression is reported with its position before anything is started.
 #[test]
 fn expressions_are_checked_first() {
     let folder = folder();
@@ -409,7 +410,7 @@ fn expressions_are_checked_first() {
 }
 
 #[test]
-fn what_is_no_program_is_said_to_be_none() {
+fn a_file_that_is_not_a_program_is_reported() {
     let finished = runtap(["jvm", "run", "--", "/etc/passwd"]);
     finished.expect_code(125).says("can't start /etc/passwd: it is no program");
     assert!(!finished.stderr.contains("JAVA_TOOL_OPTIONS"), "nothing was started: {finished}");
@@ -433,9 +434,9 @@ fn the_library_is_written_to_a_file() {
     run(agent).expect_code(1).says("can't write");
 }
 
-/// Whoever attaches hears why there is no trace, and the program goes on.
+/// The reason for a missing trace is reported, and the program continues.
 #[test]
-fn a_refusal_has_a_reason() {
+fn a_rejected_attach_has_a_reason() {
     said(refused());
 }
 
@@ -462,9 +463,9 @@ fn refused() -> Result<(), Skip> {
         let attached = runtap(["jvm", "attach", &p, "--hq", &address]);
         attached.expect_code(4).says("does not start: HQ refuses: \\u{1b}[31mnope");
         refuses.join().unwrap();
-        // The first one is left alone, and there is one at a time.
-        let traces = Traces::start(&p, &[]);
-        traces.have_come();
+        // The first trace is not disturbed, and only one is possible at a time.
+        let traces = AttachedTrace::start(&p, &[]);
+        traces.wait_for_calls();
         let second = runtap(["jvm", "attach", &p, "--include", "^shop/", "--duration", "10ms"]);
         second.expect_code(4).says("traced already").says(&format!("runtap jvm detach {p}"));
         traces.process.signal(Signal::INT);
@@ -472,7 +473,7 @@ fn refused() -> Result<(), Skip> {
         finished.expect_code(0);
         assert!(finished.text().contains("shop.Work.leaf(int)"), "JDK {}: {finished}", jdk.major());
         runtap(["jvm", "detach", &p]).expect_code(0).says("before: nothing was traced");
-        // Names that no class has.
+        // Names that match no class.
         let nothing = runtap(["jvm", "attach", &p, "--include", "Work", "--duration", "300ms"]);
         nothing.says("no class matched --include").says("names have slashes");
         assert!(lives(program.id()), "JDK {}", jdk.major());
@@ -480,7 +481,7 @@ fn refused() -> Result<(), Skip> {
     Ok(())
 }
 
-/// A collector that knows only version 4, as there are: the agent finds that out.
+/// Some collectors support only version 4, which the agent detects.
 #[test]
 fn a_collector_of_version_4_is_told_too() {
     said(of_version_4());
@@ -507,7 +508,7 @@ fn of_version_4() -> Result<(), Skip> {
     Ok(())
 }
 
-/// Names of the agent's threads in a process, as the system has them.
+/// Returns the names of the agent's threads in a process, as reported by the system.
 fn agent_threads(pid: &str) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
@@ -519,10 +520,10 @@ fn lives(pid: u32) -> bool {
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// The program is frozen while it is traced: nobody waits for it, and its agent leaves once it goes on. That a second Ctrl-C waits
-/// for no agent is tested without Java (`cli_jvm`).
+/// The program is frozen while it is traced: runtap does not wait for it, and its agent detaches once it continues.
+/// `cli_jvm` tests without Java that a second Ctrl-C waits for no agent.
 #[test]
-fn who_is_frozen_is_left() {
+fn a_frozen_program_is_not_waited_for() {
     said(frozen());
 }
 
@@ -533,13 +534,15 @@ fn frozen() -> Result<(), Skip> {
     let mut program = Program::start(java);
     program.wait_for("ready");
     let p = program.id().to_string();
-    let traces = Traces::start(&p, &[]);
-    // Calls come before the one who attaches hears that the agent is loaded.
-    eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
-    traces.have_come();
+    let traces = AttachedTrace::start(&p, &[]);
+    // Calls can arrive before `jvm attach` is notified that the agent is loaded.
+    eventually("it has attached", || {
+        traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+    });
+    traces.wait_for_calls();
     let freeze = |how: &str| {
         let mut kill = Command::new("sh");
-        // Its own: the program `kill` is not everywhere.
+        // The shell's built-in command: the program `kill` is not installed everywhere.
         kill.args(["-c", "kill $0 $1", how, &p]);
         run(kill).expect_code(0);
     };
@@ -551,14 +554,14 @@ fn frozen() -> Result<(), Skip> {
         states.into_iter().all(is_frozen).then_some(())
     });
     traces.process.signal(Signal::INT);
-    eventually("it waits", || traces.told().contains("Ctrl-C again does not wait").then_some(()));
+    eventually("it waits", || traces.stderr_so_far().contains("Ctrl-C again does not wait").then_some(()));
     traces.process.signal(Signal::INT);
-    let Traces { process, recording } = traces;
+    let AttachedTrace { process, recording } = traces;
     process.wait().expect_code(5);
     let told = fs::read_to_string(recording.path().join("told")).unwrap();
     assert!(told.contains("the agent is still in process") && told.contains("is stopped"), "{told}");
     freeze("-CONT");
-    // It has left by itself.
+    // The agent has detached on its own.
     eventually("the agent's threads have ended", || agent_threads(&p).is_empty().then_some(()));
     assert!(lives(program.id()));
     Ok(())

@@ -1,4 +1,4 @@
-//! What an agent that was attached to a program can know of it: nothing of what ran before.
+//! The results of an agent that was attached to a running program contain nothing that ran before.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,10 +7,10 @@ use runtap_testkit::{Jdk, Program, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::common::{command, folder};
-use crate::real_jvm::{Traces, classes, java, said};
+use crate::real_jvm::{AttachedTrace, classes, java, said};
 
-/// `Before` is loaded, and initialized, before the agent comes; `Since` when the program is told to go on, and so is the second
-/// half of `both` called.
+/// `Before` is loaded and initialized before the agent is attached; `Since` after the program receives input, and so is
+/// the second half of `both` called.
 const PROGRAM: &str = "package shop;
 public class Shop {
     static class Before {
@@ -45,7 +45,7 @@ public class Shop {
 }
 ";
 
-/// Names of the methods that are listed of a class.
+/// Returns the names of the listed methods of a class.
 fn listed(never: &Value, class: &str) -> Vec<String> {
     let classes = never["classes"].as_array().unwrap();
     let of_class = classes.iter().filter(|row| row["class"] == class);
@@ -54,7 +54,7 @@ fn listed(never: &Value, class: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_ran_before_the_agent_came_is_not_dead() {
+fn methods_run_before_the_attach_are_not_reported_as_never_called() {
     said(attached_to_shop());
 }
 
@@ -70,9 +70,11 @@ fn attached_to_shop() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &["--mode", mode]);
-        // Classes have their probes before the one who attaches hears that the agent is loaded.
-        eventually("it has attached", || traces.told().contains("Ctrl-C ends with a report").then_some(()));
+        let traces = AttachedTrace::start(&program.id().to_string(), &["--mode", mode]);
+        // Classes have their probes before `jvm attach` is notified that the agent is loaded.
+        eventually("it has attached", || {
+            traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+        });
         program.begin();
         program.wait_for("done");
         let recording = traces.end_recording();
@@ -101,7 +103,7 @@ fn attached_to_shop() -> Result<(), Skip> {
         let since = |name| row(name, "not_called_since_attach");
         let of_shop = [since("<init>"), since("setUp"), row("main", "already_running")];
         assert_eq!(fates("unknown", "name"), of_shop, "{context}");
-        // Of `Before`, the constructor and `<clinit>` too.
+        // Of `Before`, including the constructor and `<clinit>`.
         assert_eq!(never["not_called_since_attach"], 6, "{context}: {never:#}");
         let caveat = |caveat: &Value| caveat.as_str().unwrap().starts_with("6 methods were not called since");
         assert!(never["caveats"].as_array().unwrap().iter().any(caveat), "{context}: {never:#}");
@@ -121,7 +123,7 @@ fn attached_to_shop() -> Result<(), Skip> {
     Ok(())
 }
 
-/// It ends by itself: nothing is left in it, and nobody has to detach anything.
+/// The program exits on its own: no agent is left, and nothing has to be detached.
 #[test]
 fn a_program_that_ends_while_it_is_traced_has_no_agent_left() {
     said(ended_while_traced());
@@ -135,7 +137,7 @@ fn ended_while_traced() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        let traces = Traces::start(&program.id().to_string(), &[]);
+        let traces = AttachedTrace::start(&program.id().to_string(), &[]);
         let told = traces.wait();
         assert!(told.contains("Ctrl-C ends with a report"), "{major}: {told}");
         assert!(!told.contains("still in process"), "{major}: {told}");

@@ -1,13 +1,13 @@
-//! The agent in a JVM that has numbers and files of its own, as in a container.
+//! The agent in a JVM with its own process ids and files, as in a container.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
-use crate::real_jvm::{Traces, agents, calls, classes, said};
+use crate::real_jvm::{AttachedTrace, agents, calls, classes, said};
 
-/// Its network is ours: the agent dials us.
+/// The network is shared: the agent connects to the collector on the host.
 const WRAPPER: [&str; 6] = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
 
 #[test]
@@ -33,8 +33,8 @@ fn contained() -> Result<(), Skip> {
         let pid: u32 =
             eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok());
         for _ in 0..2 {
-            let traces = Traces::start(&pid.to_string(), &["--format", "json"]);
-            traces.have_come();
+            let traces = AttachedTrace::start(&pid.to_string(), &["--format", "json"]);
+            traces.wait_for_calls();
             let document = traces.end();
             let [agent] = &agents(&document)[..] else { panic!("{document:#}") };
             let [entries, exits, thrown] = calls(agent, "shop/Work.work");

@@ -14,12 +14,12 @@ const MAIN: &str =
     "package shop; public class Main { public static void main(String[] words) { Price.of(3); } }";
 const PRICE: &str =
     "package shop; class Price { static int of(int n) { return n; } static int old() { return 1; } }";
-/// What takes its place from Java 17 on.
+/// The replacement of the class from Java 17 on.
 const NEWER: &str = "package shop;
 
 class Price { static int of(int n) { return n + 1; } static int young() { return 2; } }";
 
-/// The methods of `shop.Price` that were never called, and the caveats.
+/// Returns the methods of `shop.Price` that were never called, and the caveats.
 fn never_called(jar: &Path, recordings: &[&Path]) -> (Vec<String>, Vec<String>) {
     let [first, others @ ..] = recordings else { panic!("no recording") };
     let mut report =
@@ -73,7 +73,7 @@ fn multi_release() -> Result<(), Skip> {
         assert_eq!((methods, caveats), (vec![expected.to_owned()], Vec::new()), "JDK {}", jdk.major());
         recordings.push((jdk.major(), recording));
     }
-    // The other class is not that of both.
+    // The other class differs from the common one.
     let of = |wanted: fn(u32) -> bool| recordings.iter().find(|(major, _)| wanted(*major));
     if let (Some((_, older)), Some((_, newer))) = (of(|major| major < 17), of(|major| major >= 17)) {
         let (methods, caveats) = never_called(&jar, &[older, newer]);

@@ -1,5 +1,5 @@
-//! What the agent may never do: keep a JVM from starting, obey another user, or have a program wait for somebody who is
-//! stopped. And what other users can't do to those who trace.
+//! Things that the agent must never do: keep a JVM from starting, obey another user, or make a program wait for a
+//! stopped process. And protection of tracing users against other users.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -19,9 +19,9 @@ use runtap_testkit::{Jdk, Program, Signal, Skip, eventually, run};
 use crate::attacker::{NOBODY, become_user};
 use crate::cli_jvm::Collector;
 use crate::common::{command, folder, runtap};
-use crate::real_jvm::{Traces, agents, calls, classes, said};
+use crate::real_jvm::{AttachedTrace, agents, calls, classes, said};
 
-/// Works until it is ended, and says so once a file is there.
+/// Runs until it is terminated, and prints a line once a file exists.
 const LOOP: &str = "package shop;
 public class Loop {
     static int leaf(int n) { return n + 1; }
@@ -47,7 +47,7 @@ fn java(jdk: &Jdk, classes: &Path) -> String {
     format!("'{}' -cp '{}' shop.Work", jdk.home().join("bin/java").display(), classes.display())
 }
 
-/// `runtap jvm run` of a shell command, with a cache directory.
+/// Returns `runtap jvm run` of a shell command, with a cache directory.
 fn run_in_shell(home: &Path, script: &str) -> Command {
     let mut command = command(["jvm", "run", "--include", "^shop/", "--format", "json", "--", "sh", "-c"]);
     command.arg(script).env("XDG_CACHE_HOME", home);
@@ -67,7 +67,7 @@ fn afterwards() -> Result<(), Skip> {
         run(run_in_shell(home.path(), &script)).expect_code(5);
         let variable = fs::read_to_string(&kept).unwrap();
         assert!(variable.starts_with("-agentpath:/"), "{variable}");
-        // A daemon that was started by the command, later.
+        // A daemon that the command starts later.
         let mut later = Command::new("sh");
         later
             .args(["-c", &format!("{} 5 0 0", java(&jdk, classes.path()))])
@@ -76,7 +76,7 @@ fn afterwards() -> Result<(), Skip> {
         finished.expect_code(0);
         assert!(finished.text().contains("sum 282"), "{finished}");
         assert!(!finished.stderr.contains("runtap agent"), "nothing is wrong: {finished}");
-        // A build that is traced below that daemon: the library is given twice, and is one agent.
+        // A traced build below that daemon: the library is passed twice, but loaded as one agent.
         let mut again = run_in_shell(home.path(), &format!("{} 5 0 0", java(&jdk, classes.path())));
         again.env("JAVA_TOOL_OPTIONS", &variable);
         let finished = run(again);
@@ -89,7 +89,7 @@ fn afterwards() -> Result<(), Skip> {
 }
 
 #[test]
-fn the_same_agent_twice_is_one() {
+fn an_agent_given_twice_is_loaded_once() {
     said(twice());
 }
 
@@ -117,7 +117,7 @@ fn twice() -> Result<(), Skip> {
 }
 
 #[test]
-fn a_collector_of_another_user_is_not_obeyed() {
+fn an_agent_does_not_obey_a_collector_of_another_user() {
     said(not_obeyed());
 }
 
@@ -143,7 +143,7 @@ fn not_obeyed() -> Result<(), Skip> {
     };
     let finished = at("");
     finished.expect_code(0).says("belongs to user 65534").says("hq-user=65534");
-    // One that runs.
+    // A running JVM.
     let mut running = jdk.java();
     running.arg("-cp").arg(classes.path()).args(["shop.Work", "1000000", "1", "0"]);
     running.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -152,13 +152,13 @@ fn not_obeyed() -> Result<(), Skip> {
     runtap(["jvm", "attach", &running.id().to_string(), "--hq", &address.to_string()])
         .expect_code(4)
         .says("belongs to user 65534");
-    // It has heard a hello, and not learned of a single class or call.
+    // The other user's listener has received a hello, but no class or call.
     for agent in theirs.agents() {
         let (counters, _) = theirs.counters(agent.id).unwrap();
         assert_eq!((counters.entries, agent.reported_mode), (0, None));
         assert_eq!(theirs.report(agent.id).unwrap().methods.len(), 0);
     }
-    // Whoever wants that can have it.
+    // A user can allow it explicitly.
     let obeys = at(",hq-user=65534");
     obeys.expect_code(0);
     for program in [finished, obeys] {
@@ -169,7 +169,7 @@ fn not_obeyed() -> Result<(), Skip> {
 }
 
 #[test]
-fn agents_of_other_users_are_let_in_by_an_option_only() {
+fn agents_of_other_users_are_accepted_only_by_an_option() {
     said(let_in());
 }
 
@@ -196,7 +196,7 @@ fn let_in() -> Result<(), Skip> {
     Ok(())
 }
 
-/// A run is one byte: whoever may connect can guess that of another user's agent.
+/// A run is one byte, so any client can guess that of another user's agent.
 #[test]
 fn no_other_user_adds_to_the_trace_of_an_agent() {
     said(not_added());
@@ -214,7 +214,7 @@ fn not_added() -> Result<(), Skip> {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             stream.write_all(&[0x1e, run]).unwrap();
-            // A connection that is accepted stays open.
+            // An accepted connection would stay open.
             stream.read_to_end(&mut Vec::new()).unwrap_or_else(|error| panic!("run {run}: {error}"));
         }
     });
@@ -223,7 +223,7 @@ fn not_added() -> Result<(), Skip> {
     Ok(())
 }
 
-/// A crowd at the port of `jvm run`: each connection is looked up by itself, so the JVM's comes through.
+/// A crowd at the port of `jvm run`: each connection is looked up separately, so the JVM's is accepted.
 #[test]
 fn a_crowd_of_another_user_does_not_keep_a_run_from_tracing() {
     said(crowd());
@@ -251,7 +251,7 @@ fn crowd() -> Result<(), Skip> {
             let address = SocketAddr::from(([127, 0, 0, 1], port));
             thread::spawn(move || {
                 become_user(NOBODY);
-                // Some stay, which makes the kernel's table long.
+                // Some stay connected, which makes the kernel's table long.
                 let mut held = Vec::new();
                 for _ in 0..20_000 {
                     if over.load(Ordering::Relaxed) {
@@ -277,7 +277,7 @@ fn crowd() -> Result<(), Skip> {
     Ok(())
 }
 
-/// Ctrl-Z at `jvm attach`: the program that is traced goes on.
+/// Ctrl-Z at `jvm attach`: the traced program continues.
 #[test]
 fn a_stopped_attach_does_not_stop_the_program() {
     said(stopped());
@@ -294,11 +294,11 @@ fn stopped() -> Result<(), Skip> {
     program.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(program);
     program.wait_for("ready");
-    let traces = Traces::start(&program.id().to_string(), &[]);
-    traces.have_come();
+    let traces = AttachedTrace::start(&program.id().to_string(), &[]);
+    traces.wait_for_calls();
     traces.process.signal(Signal::STOP);
     fs::write(&mark, "").unwrap();
-    // Far more calls than fit between the two.
+    // Far more calls than fit into the buffers between the two.
     program.wait_for("after 3 ");
     traces.process.signal(Signal::CONT);
     traces.process.signal(Signal::INT);

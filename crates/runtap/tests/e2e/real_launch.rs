@@ -1,5 +1,5 @@
-//! `trace -- dotnet …`: from the first event, with all children, whatever is interrupted or killed at whatever moment.
-//! Nobody is ever left suspended.
+//! `trace -- dotnet …`: recorded from the first event, with all children, whatever process is interrupted or killed at
+//! any moment. No process stays suspended.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{
-    Left, all_have_ended, command, count_of, counts, folder, port_of_those_with, runtap, shell, trace_of,
+    RemoveOnDrop, all_have_ended, command, count_of, counts, folder, port_of_those_with, runtap, shell,
+    trace_of,
 };
 
 on_each_runtime!(
@@ -24,18 +25,18 @@ on_each_runtime!(
     every_child_is_recorded_from_its_first_event,
     a_program_that_was_started_for_a_port_is_recorded,
     children_that_run_already_are_recorded,
-    interrupted_at_any_moment_nobody_is_left_waiting,
-    killed_parents_leave_nobody_waiting,
+    interrupted_at_any_moment_no_process_stays_suspended,
+    killed_parents_leave_no_process_suspended,
     a_successor_frees_those_of_a_killed_tool,
 );
 
 const CLR: &str = "Microsoft-Windows-DotNETRuntime";
 /// Runtime/Start: the first event of all.
 const FIRST: u32 = 187;
-/// Of the tree that `children` makes by default.
+/// The number of processes that `children` starts by default.
 pub(crate) const TREE: usize = 7;
 
-/// A program of the shared folder, with a folder of its own.
+/// Returns the command for a program of the shared folder, with its own folder.
 fn program(runtime: &RealRuntime, name: &str, arguments: &[&str]) -> Result<(Command, TempDir), Skip> {
     let folder = folder();
     let mut command = runtime.program(name, arguments)?.command();
@@ -47,7 +48,7 @@ fn processes(summary: &Value) -> &Vec<Value> {
     summary["processes"].as_array().unwrap()
 }
 
-/// The recording of a process that ran by itself from start to end.
+/// Checks the recording of a process that ran undisturbed from start to exit.
 #[track_caller]
 fn is_whole(process: &Value) {
     assert_eq!((&process["partial"], &process["lost"]), (&Value::Null, &Value::from(0)), "{process:#}");
@@ -73,7 +74,7 @@ fn a_program_is_recorded_from_its_first_event(runtime: &RealRuntime) -> Result<(
     Ok(())
 }
 
-/// They inherit the port, unless we take it out of the environment; in either case they must not wait.
+/// They inherit the port, unless runtap removes it from the environment; in either case they must not wait.
 fn children_of_a_recorded_program_do_not_wait(runtime: &RealRuntime) -> Result<(), Skip> {
     let (children, folder) = program(runtime, "children", &["0.3"])?;
     let file = folder.path().join("x.nettrace");
@@ -145,7 +146,7 @@ fn children_that_run_already_are_recorded(runtime: &RealRuntime) -> Result<(), S
     let mut tracing = command(["trace", "-p", &pid, "--children", "--format", "json", "-o"]);
     tracing.arg(&file);
     let tracing = Running::start(tracing);
-    // A session in each, however long that takes: the end would find the others without one.
+    // Wait for a session in each: an earlier stop would find processes without one.
     let recordings = || {
         let paths = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
         let recordings = paths.filter(|path| path.extension().is_some_and(|it| it == "nettrace"));
@@ -164,7 +165,7 @@ fn children_that_run_already_are_recorded(runtime: &RealRuntime) -> Result<(), S
     Ok(())
 }
 
-/// Numbers that look random and are always the same (xorshift).
+/// Deterministic pseudorandom numbers (xorshift).
 pub(crate) struct Moments(u64);
 
 impl Moments {
@@ -181,19 +182,19 @@ impl Moments {
     }
 }
 
-/// How long the tree takes to be there and to end, about: moments from before the start to after the end.
-pub(crate) const SPAN: Duration = Duration::from_millis(1500);
-/// Of three versions: twenty and one altogether.
+/// Approximate duration of the tree: moments range from before its start to after its exit.
+pub(crate) const TREE_DURATION: Duration = Duration::from_millis(1500);
+/// For each of three versions: twenty-one altogether.
 pub(crate) const MOMENTS: usize = 7;
 
-fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
+fn interrupted_at_any_moment_no_process_stays_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut moments = Moments::new(0x5eed_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;
         let file = folder.path().join("x.nettrace");
         let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
         let tracing = Running::start(trace_of(options, &children));
-        let moment = moments.next(SPAN);
+        let moment = moments.next(TREE_DURATION);
         std::thread::sleep(moment);
         let mut tracing = tracing;
         if !tracing.has_ended() {
@@ -201,8 +202,8 @@ fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Re
         }
         let finished = tracing.wait();
         all_have_ended(folder.path());
-        // Nothing else is promised before the first session runs: the command may not even have been started. Before it
-        // listens to signals one ends it as it ends every program, and then nothing was begun.
+        // Before the first session runs, nothing else is guaranteed: the command may not even have started. Before
+        // runtap handles signals, a signal terminates it like any program, and then nothing was started.
         let nothing_begun = || fs::read_dir(folder.path()).unwrap().next().is_none();
         assert!(finished.code().is_some() || nothing_begun(), "{n}, after {moment:?}: {finished}");
         if finished.code() == Some(0) {
@@ -214,16 +215,16 @@ fn interrupted_at_any_moment_nobody_is_left_waiting(runtime: &RealRuntime) -> Re
     Ok(())
 }
 
-fn killed_parents_leave_nobody_waiting(runtime: &RealRuntime) -> Result<(), Skip> {
+fn killed_parents_leave_no_process_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut moments = Moments::new(0xdead_0000 + u64::from(runtime.major()));
     for n in 0..MOMENTS {
         let (children, folder) = program(runtime, "children", &["0.3"])?;
         let file = folder.path().join("x.nettrace");
         let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
         let tracing = Running::start(trace_of(options, &children));
-        let moment = moments.next(SPAN);
+        let moment = moments.next(TREE_DURATION);
         std::thread::sleep(moment);
-        // The parent alone; whom it has started goes on.
+        // Only the parent; its children keep running.
         if let Some(parent) = System::current().tree(tracing.id()).get(1) {
             let _ = kill_process(Pid::from_raw((*parent).try_into().unwrap()).unwrap(), Signal::KILL);
         }
@@ -235,7 +236,7 @@ fn killed_parents_leave_nobody_waiting(runtime: &RealRuntime) -> Result<(), Skip
         let summary = finished.json();
         let mut others = processes(&summary).iter();
         if finished.code() == Some(137) {
-            // The one that was killed.
+            // The killed process.
             others.next();
         }
         others.for_each(is_whole);
@@ -244,18 +245,19 @@ fn killed_parents_leave_nobody_waiting(runtime: &RealRuntime) -> Result<(), Skip
     Ok(())
 }
 
-/// kill -9 of runtap leaves suspended whoever has dialled in, or will. The path is in their environment.
+/// kill -9 of runtap leaves every process suspended that has connected, or will connect. The path is in their
+/// environment.
 fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(), Skip> {
     let (children, folder) = program(runtime, "children", &["0.3"])?;
     let file = folder.path().join("x.nettrace");
-    // Killed by its own command, before anybody has dialled in: nobody was let go.
+    // Killed by its own command, before a process has connected: none was resumed.
     let words = std::iter::once(children.get_program()).chain(children.get_args());
     let mut launched = shell("kill -9 $PPID; exec \"$@\"", words);
     launched.envs(children.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &launched));
     assert_eq!(tracing.wait().code(), None);
     let port = port_of_those_with(folder.path());
-    let _left = Left(port.clone());
+    let _left = RemoveOnDrop(port.clone());
     let system = System::current();
     let holders = || system.started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     let waits = |pid: &u32| system.startup(*pid) == Startup::Waiting;
@@ -263,7 +265,7 @@ fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(),
 
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let freed = tokio.block_on(async {
-        // The socket that was left behind is replaced.
+        // The stale socket is replaced.
         let mut successor = Port::bind(&port).unwrap();
         let mut freed = BTreeSet::new();
         let until = async {

@@ -1,5 +1,5 @@
-//! `runtap mtp` on real applications: recorded as the server and from the middle of the real `dotnet test` and of
-//! `runtap test`, checked, and played back to both.
+//! `runtap mtp` on real applications: recorded as the server and as a proxy between the real `dotnet test` or `runtap
+//! test` and the application, checked, and replayed to both.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn or_skip(test: impl FnOnce() -> Result<(), Skip>) {
     }
 }
 
-/// `runtap mtp record` of the newest orchard with these options and suite.
+/// Returns `runtap mtp record` of the newest orchard with these options and suite.
 fn record(file: &Path, options: &[&str], suite: &str) -> Result<std::process::Command, Skip> {
     let runtime = RealRuntime::available(10)?;
     let module = test_application("orchard-2.5.2")?.join("orchard.dll");
@@ -32,7 +32,7 @@ fn record(file: &Path, options: &[&str], suite: &str) -> Result<std::process::Co
     Ok(command)
 }
 
-/// How many frames of the application there are with each id, as `INDEX.tsv` writes it.
+/// Returns the number of frames from the application for each id, in the format of `INDEX.tsv`.
 fn counts(file: &Path) -> String {
     let document = inspected(file);
     assert_eq!(document["undecoded"], 0);
@@ -55,7 +55,7 @@ fn is_clean(file: &Path) {
     assert_eq!((&document["errors"], &document["warnings"]), (&0.into(), &0.into()), "{document:#}");
 }
 
-/// The recordings in a folder, in the order of their names.
+/// Returns the recordings in a folder, sorted by name.
 fn recordings(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|it| it == "jsonl")).collect();
@@ -64,14 +64,14 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn an_application_without_a_server_is_recorded_by_us() {
+fn an_application_without_a_server_is_recorded() {
     or_skip(|| {
         let folder = folder();
         let file = folder.path().join("talk.jsonl");
         let told = run(record(&file, &[], "core")?);
         told.expect_code(2).says(CORE).says("2 connections");
         is_clean(&file);
-        // As `orchard-2.5.2.run-ide.jsonl` has it in the shared table (28 tests begin, 27 end), and the control pipe.
+        // As in the shared table for `orchard-2.5.2.run-ide.jsonl` (28 tests begin, 27 end), plus the control pipe.
         assert_eq!(counts(&file), "6x55 8x2 9x1 13x1");
         let end = inspected(&file)["rows"].as_array().unwrap().last().unwrap().clone();
         assert_eq!((&end["what"], &end["summary"]), (&"exit".into(), &"exit code 2".into()));
@@ -84,7 +84,7 @@ fn an_application_without_a_server_is_recorded_by_us() {
 }
 
 #[test]
-fn what_runtap_test_says_is_recorded_with_its_control_pipe() {
+fn runs_of_runtap_test_are_recorded_with_the_control_pipe() {
     or_skip(|| {
         let folder = folder();
         let module = folder.path().join("a module");
@@ -96,7 +96,7 @@ fn what_runtap_test_says_is_recorded_with_its_control_pipe() {
         assert_eq!(files.len(), 1, "{files:?}");
         is_clean(&files[0]);
         assert_eq!(counts(&files[0]), "6x55 8x2 9x1 13x1");
-        // Ctrl-C goes over the control pipe, through ours.
+        // Ctrl-C is forwarded over the control pipe, through runtap's.
         let mut command = record(&file, &["--write-module", module.to_str().unwrap()], "slow:1000:20")?;
         command.env("TMPDIR", folder.path());
         run(command).expect_code(0);
@@ -120,7 +120,7 @@ fn what_runtap_test_says_is_recorded_with_its_control_pipe() {
     });
 }
 
-/// What the real `dotnet test` says of a module, and what was recorded of it.
+/// Runs the real `dotnet test` on a module; returns its output and the recording.
 fn dotnet_test(folder: &Path, module: &str) -> Result<Finished, Skip> {
     let mut command = DotnetTest::available()?.command(folder, module);
     command.args(["--no-progress", "--no-ansi"]);
@@ -138,14 +138,14 @@ fn the_real_dotnet_test_is_recorded_from_the_middle_and_played_back_to() {
         let sums = ["total: 27", "failed: 14", "succeeded: 11", "skipped: 2"];
         assert!(sums.iter().all(|sum| told.expect_code(2).text().contains(sum)), "{told}");
         is_clean(&file);
-        // As `sdk.run.orchard-2.5.2.jsonl` has it in the shared folder's table.
+        // As in the shared folder's table for `sdk.run.orchard-2.5.2.jsonl`.
         assert_eq!(counts(&file), "6x27 8x2 9x1");
         let played = folder.path().join("played");
         let words = ["mtp", "replay", file.to_str().unwrap(), "--fast", "--write-module"];
         run(command(words.map(Path::new).iter().chain(&[&*played]))).expect_code(0);
         let again = dotnet_test(folder.path(), "played")?;
         assert!(sums.iter().all(|sum| again.expect_code(2).text().contains(sum)), "{again}");
-        // What it was not recorded for it can't do.
+        // Requests that were not recorded fail.
         let listed = run(command([Path::new("test"), &played, Path::new("--list-tests")]));
         assert_ne!(listed.code(), Some(0));
         Ok(())
@@ -192,7 +192,7 @@ fn signals_reach_the_application() {
     });
 }
 
-/// Results by state, as the application has sent them.
+/// Returns the number of results sent by the application, by state.
 fn recorded_results(file: &Path) -> BTreeMap<String, u64> {
     let mut states = BTreeMap::new();
     for row in inspected(file)["rows"].as_array().unwrap().iter().filter(|row| row["id"] == 6) {
@@ -206,7 +206,7 @@ fn recorded_results(file: &Path) -> BTreeMap<String, u64> {
                     4 => "error",
                     5 => "timeout",
                     6 => "cancelled",
-                    // It has begun.
+                    // A test has started.
                     7 => continue,
                     other => panic!("{other}"),
                 };
@@ -218,7 +218,7 @@ fn recorded_results(file: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn recordings_of_others_are_played_to_runtap_test() {
+fn recordings_of_other_servers_are_replayed_to_runtap_test() {
     or_skip(|| {
         let index = String::from_utf8(shared_data("mtp/transcripts/INDEX.tsv")?).unwrap();
         let transcripts = shared_dir().unwrap().join("data/mtp/transcripts");
@@ -241,7 +241,7 @@ fn recordings_of_others_are_played_to_runtap_test() {
                 *results.entry(line["state"].as_str().unwrap().to_owned()).or_default() += 1;
             }
             assert_eq!(results, recorded_results(&path), "{file}: {told}");
-            // What has failed then fails now, and one case of success is none: a process that leaves a test with 0.
+            // Recorded failures fail again, and so does one success: a process that exits with 0 during a test.
             let fails = exit_code != "0" || file.contains(".exit-0.");
             assert_eq!(told.code() != Some(0), fails, "{file}: {told}");
             assert!(!text.contains("MTP017"), "{file}: the ExecutionId is another one: {text}");

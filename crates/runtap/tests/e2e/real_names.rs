@@ -1,14 +1,14 @@
-//! Names of methods in recordings that are broken off: the runtime did not live to tell them at the end.
+//! Names of methods in interrupted recordings: the runtime was killed before it could send them.
 
 use runtap_testkit::{RealRuntime, Skip};
 use serde_json::Value;
 
 use crate::common::{Recording, Target, runtap};
 
-on_each_runtime!(names_can_come_while_it_runs, what_has_no_names_says_how_to_get_them);
+on_each_runtime!(names_can_come_while_it_runs, unnamed_methods_come_with_a_hint);
 
-/// A recording of `spin`, from before its work to its sudden end: the summary, and what `report cpu` says, as text and
-/// as a document.
+/// Records `spin` from before its work until it is killed; returns the summary, and the output of `report cpu` as text
+/// and as a document.
 fn killed(runtime: &RealRuntime, more: &[&str]) -> Result<(Value, String, Value), Skip> {
     let mut target = Target::start(runtime.program("spin", &["600", "20000", "--stdin"])?);
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), more);
@@ -34,7 +34,7 @@ fn names_can_come_while_it_runs(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn what_has_no_names_says_how_to_get_them(runtime: &RealRuntime) -> Result<(), Skip> {
+fn unnamed_methods_come_with_a_hint(runtime: &RealRuntime) -> Result<(), Skip> {
     let (summary, stderr, document) = killed(runtime, &[])?;
     assert!(!has_frame(&document, "Burn.Cycles"), "{document:#}");
     assert!(!has_frame(&document, "0x"), "addresses tell nobody anything: {document:#}");

@@ -1,5 +1,5 @@
-//! A process of another pid and mount namespace, as in a container: found, asked and recorded by the pid that we see,
-//! through the paths that it sees.
+//! A process of another pid and mount namespace, as in a container: found, queried and recorded by its host process id,
+//! with paths inside the container.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -15,21 +15,21 @@ use serde_json::Value;
 use crate::common::{command, counts, folder, json, ps_row, ps_row_of, runtap};
 use crate::speedscope;
 
-on_each_runtime!(a_container_is_no_obstacle, a_network_of_its_own_hides_nothing);
-on_the_newest_runtime!(a_clock_of_its_own_hides_nothing_in_a_crowd);
+on_each_runtime!(a_container_is_no_obstacle, a_process_in_a_network_namespace_is_found);
+on_the_newest_runtime!(a_process_in_a_time_namespace_is_found_in_a_crowded_folder);
 
 fn a_container_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &[])
 }
 
-/// Then the kernel's table of sockets, which is per network namespace, does not show its socket.
-fn a_network_of_its_own_hides_nothing(runtime: &RealRuntime) -> Result<(), Skip> {
+/// In a separate network namespace, the kernel's table of sockets does not show its socket.
+fn a_process_in_a_network_namespace_is_found(runtime: &RealRuntime) -> Result<(), Skip> {
     contained(runtime, &["--net"])
 }
 
-/// Its socket is in no table of ours, its name is not that of its start by our clock, and its folder has more names than are
-/// listed.
-fn a_clock_of_its_own_hides_nothing_in_a_crowd(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Its socket is in no table of the host, its name does not match its start time on the host's clock, and its folder
+/// has more names than are listed.
+fn a_process_in_a_time_namespace_is_found_in_a_crowded_folder(runtime: &RealRuntime) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can make namespaces and look into them"));
     }
@@ -65,7 +65,7 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can make namespaces and look into them"));
     }
-    // Its own /tmp, as in a container; unless that would hide the runtime from it.
+    // With its own /tmp, as in a container, unless that would hide the runtime from it.
     let outside = folder();
     let needed = [workspace_root(), shared_dir().unwrap_or_default()];
     let temp =
@@ -75,7 +75,7 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
     wrapper.extend(more);
     wrapper.extend(["sh", "-c", &script, "sh"]);
     let launch = runtime.program("spin", &["600", "20000"])?.wrapped_by(&wrapper).env("TMPDIR", temp);
-    // What it has in there is in no other container, whatever /tmp is.
+    // This folder is in no other container, whatever /tmp is.
     let profiler = temp.join("demo-profiler.txt");
     let launch = launch.env("DEMO_PROFILER_OUT", &profiler);
     let program = launch.spawn();
@@ -115,7 +115,7 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
         "json",
     ]);
     assert_eq!((&summary["pid"], &summary["partial"]), (&Value::from(pid), &Value::Null));
-    // The stream speaks the language of the namespace.
+    // The stream has the process ids of the namespace.
     assert_eq!(counts(&file, 0)["process_id"], 1);
     let threads_shown = speedscope::read(&file.with_extension("speedscope.json"));
     let names: Vec<&str> = threads_shown.iter().map(|thread| thread.name.as_str()).collect();
@@ -131,12 +131,12 @@ fn contained(runtime: &RealRuntime, more: &[&str]) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The verbs that change a process reach it too: by paths that it sees, with results where we see them.
+/// The verbs that change a process work too: with paths inside the container, and results on the host.
 fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let p = pid.to_string();
     let inside = format!("/proc/{pid}/root");
-    // Its own /tmp hides our folder from it: the dump is written in there and fetched.
+    // Its own /tmp hides the host's folder: the dump is written inside and copied.
     let path = outside.join("x.core");
     let dump = [
         "dump",
@@ -166,7 +166,7 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     assert!(fs::read_to_string(file["path"].as_str().unwrap()).unwrap().contains("Program::Main"));
     runtap(["perfmap", "disable", "-p", &p]).expect_code(0);
 
-    // The folder in which it was made is gone; the one above is its temporary folder.
+    // The temporary folder of the dump is gone; its parent is the target's temporary directory.
     let out = Path::new(theirs).parent().and_then(Path::parent).unwrap().display();
     let variables = [format!("DEMO_HOOK_OUT={out}/hook.txt")];
     runtap(["set-env", "-p", &p, &variables[0]]).expect_code(0);
@@ -174,7 +174,7 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     runtap(["startup-hook", "-p", &p, hook.to_str().unwrap()]).expect_code(0);
     let said = fs::read_to_string(format!("{inside}{out}/hook.txt")).unwrap();
     assert!(said.starts_with("hook pid=1 "), "{said}");
-    // What only we see is no file for it.
+    // A file that only the host sees does not exist for it.
     let ours = outside.join("hook.dll");
     fs::copy(&hook, &ours).unwrap();
     runtap(["startup-hook", "-p", &p, ours.to_str().unwrap()]).expect_code(2).says("target's file system");
@@ -200,14 +200,14 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The only child of a wrapper.
+/// Returns the only child of a wrapper.
 fn child_of(wrapper: &Program) -> u32 {
     let id = wrapper.id();
     let children = format!("/proc/{id}/task/{id}/children");
     eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok())
 }
 
-/// The threads of a process by their numbers in its own namespace.
+/// Returns the threads of a process by their ids in its own namespace.
 fn threads(pid: u32) -> Vec<(u32, String)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap().path());
     let thread = |task: std::path::PathBuf| {

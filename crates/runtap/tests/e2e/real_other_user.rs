@@ -1,5 +1,5 @@
-//! Programs that a command runs as another user, as `su` and entry points of containers do: they must reach the port of
-//! root's tool. Only root can lay that out.
+//! Programs that a command runs as another user, as `su` and container entry points do: they must be able to connect to
+//! the port of root's tool. Requires root.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,17 +12,17 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::common::{
-    Left, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
+    RemoveOnDrop, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
 };
 use crate::real_doctor_rights::{NOBODY, Place, can_run};
 
 on_each_runtime!(
     a_command_of_another_user_is_recorded,
-    a_private_temporary_folder_is_no_obstacle,
+    a_private_temporary_folder_does_not_prevent_recording,
     another_users_programs_of_a_killed_tool_are_freed,
 );
 
-/// `children` as nobody, with a folder for everything.
+/// Returns the command for `children` as nobody, with a folder for all files.
 fn children_of_nobody(runtime: &RealRuntime, place: &Path) -> Result<Command, Skip> {
     can_run(&NOBODY, runtime)?;
     let launch = runtime.program("children", &["0.3"])?.env("TMPDIR", place);
@@ -46,8 +46,8 @@ fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// Root's temporary folder may be private, and the program inherits it: its port has to be elsewhere.
-fn a_private_temporary_folder_is_no_obstacle(runtime: &RealRuntime) -> Result<(), Skip> {
+/// Root's temporary folder may be private, and the program inherits it, so its port has to be elsewhere.
+fn a_private_temporary_folder_does_not_prevent_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     can_run(&NOBODY, runtime)?;
     let private = place.private();
@@ -61,11 +61,11 @@ fn a_private_temporary_folder_is_no_obstacle(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// `kill -9` of root's runtap: `doctor` names those who wait, `resume` of root frees the whole tree.
+/// `kill -9` of root's runtap: `doctor` lists the suspended processes, `resume` by root resumes the whole tree.
 fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let mut children = children_of_nobody(runtime, place.path())?;
-    // A port that nobody serves: whoever dials in waits. It is where a tool of root's would have it.
+    // A port without a listener, where a tool of root would create it: programs wait there.
     let above = folder();
     let home = above.path().join("runtap-0123456789abcdef");
     fs::create_dir(&home).unwrap();
@@ -88,7 +88,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
     drop(tool);
     let resumed = runtap(["resume", &pid.to_string()]);
     resumed.expect_code(0).says(&format!("process {pid} goes on")).says("stays in the background");
-    // Its children dial in later, and find somebody there.
+    // Its children connect later, and find a listener.
     let finished = running.wait();
     assert!(finished.expect_code(0).text().contains("\"tree_size\":7"), "{finished}");
     all_have_ended(place.path());
@@ -96,7 +96,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
     Ok(())
 }
 
-/// The same with a runtap that is killed, at any moment.
+/// Like the test above, with a runtap process that is killed at any moment.
 #[test]
 fn real_tools_that_are_killed() {
     let killed = |runtime: &RealRuntime| -> Result<(), Skip> {
@@ -105,16 +105,16 @@ fn real_tools_that_are_killed() {
         let file = place.path().join("x.nettrace");
         let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));
         let port = port_of_those_with(place.path());
-        let _left = Left(port.clone());
+        let _left = RemoveOnDrop(port.clone());
         let holders = || System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
         eventually("the first process", || (!holders().is_empty()).then_some(()));
         tracing.signal(Signal::KILL);
         tracing.wait();
-        // Some may have been let go by the tool: whoever waits is resumed, until all have come to their end.
+        // Some may have been resumed by the tool: all others are resumed, until all have exited.
         let system = System::current();
         eventually("the end of every program", || {
             for pid in holders().into_iter().filter(|pid| system.startup(*pid) == Startup::Waiting) {
-                // One that is only starting, or is let go by the guard of another one, is no mistake.
+                // A process that is only starting, or is resumed by the guard of another one, is not an error.
                 runtap(["resume", &pid.to_string()]);
             }
             holders().is_empty().then_some(())

@@ -1,5 +1,5 @@
-//! `record`, `replay` and `inspect` between Microsoft's tools and real runtimes: what passes is what was said, the transcript
-//! has all of it, and played back it gives the tools the same once more.
+//! `record`, `replay` and `inspect` between Microsoft's tools and real runtimes: forwarded bytes are unchanged, the
+//! transcript is complete, and replaying it gives the tools equal answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,13 +14,13 @@ use crate::common::{Target, command, folder, json as document, on, runtap};
 on_each_runtime!(
     every_command_of_microsofts_library_passes_as_it_is,
     dotnet_trace_gets_the_same_file_from_a_recording,
-    a_program_that_dials_a_tool_is_recorded_and_played,
-    another_process_is_asked_what_the_first_was_asked,
+    a_program_that_connects_to_a_tool_is_recorded_and_replayed,
+    a_second_process_gets_the_requests_of_the_first,
 );
 
 const CLASS_ID: &str = "d0d0cafe-0001-4002-8003-a0b0c0d0e0f0";
 
-/// A `runtap record` that runs.
+/// A running `runtap record`.
 struct Recorder {
     runtap: Running,
     socket: PathBuf,
@@ -28,7 +28,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Between its own socket and this target, given by options.
+    /// Starts it between its own socket and this target, which is given by options.
     #[track_caller]
     fn start(folder: &Path, name: &str, target: &[&str]) -> Self {
         let (socket, transcript) =
@@ -44,7 +44,7 @@ impl Recorder {
         format!("{},connect", self.socket.display())
     }
 
-    /// Ends it: its transcript.
+    /// Stops it and returns its transcript.
     #[track_caller]
     fn end(self) -> PathBuf {
         self.runtap.signal(Signal::INT);
@@ -54,7 +54,7 @@ impl Recorder {
     }
 }
 
-/// What was sent on each connection, in the order of the connections: to the runtime, and to the client.
+/// Returns the bytes sent on each connection, to the runtime and to the client, in the order of the connections.
 fn conversations(transcript: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut order: Vec<String> = Vec::new();
     let mut said: BTreeMap<String, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
@@ -85,7 +85,7 @@ fn from_hex(digits: &str) -> Vec<u8> {
     digits.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
-/// Every message is decoded; the names of the requests, in their order.
+/// Checks that every message is decoded; returns the names of the requests in order.
 #[track_caller]
 fn requests(transcript: &Path) -> Vec<String> {
     let document = document(["inspect", transcript.to_str().unwrap(), "--format", "json"]);
@@ -95,7 +95,7 @@ fn requests(transcript: &Path) -> Vec<String> {
     for row in rows.iter().filter(|row| row["what"] == "request" || row["what"] == "reply") {
         assert!(row["name"].is_string() && row["fields"].get("error").is_none(), "{row}");
     }
-    // The text has the same.
+    // The text output agrees.
     let text = runtap(["inspect", transcript.to_str().unwrap()]);
     let text = text.expect_code(0).text();
     let requests = rows.iter().filter(|row| row["what"] == "request");
@@ -112,8 +112,8 @@ fn dncli(peer: &Peer, words: &[&str]) -> Finished {
     run(command)
 }
 
-/// `runtap OPTIONS -- COMMAND`, with the variables of that.
-fn around(options: &[&str], inner: &Command) -> Command {
+/// Returns `runtap OPTIONS -- COMMAND`, with the variables of the command.
+fn with_command(options: &[&str], inner: &Command) -> Command {
     let mut command = command(options.iter().copied().chain(["--"]));
     command.env_remove("DOTNET_DiagnosticPorts").arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
@@ -131,7 +131,7 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
     let first = Recorder::start(folder.path(), "first", &["-p", &target.p()]);
-    // Between the tools and the first recorder there is a second one.
+    // A second recorder between the tools and the first one.
     let second = Recorder::start(folder.path(), "second", &["--diagnostic-port", &first.port()]);
     let port = second.port();
     let place = |name: &str| folder.path().join(name).display().to_string();
@@ -154,13 +154,13 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
         (&["perfmap-off", "--port", &port], 0),
         (&["startup-hook", "--path", &hook, "--port", &port], 0),
         (&attach, 0),
-        // Refused for the second time.
+        // Rejected the second time.
         (&attach, 1),
         (&["resume", "--port", &port], 0),
     ] {
         dncli(&peer, words).expect_code(code);
     }
-    // Neither of the two is kept from what the target would do alone.
+    // Neither recorder prevents the target's normal behavior.
     target.still_answers();
 
     let (second, first) = (second.end(), first.end());
@@ -186,7 +186,7 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
     ] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
-    // The tool's file is the stream, and so is the file beside the transcript.
+    // The tool's file equals the stream, and so does the file beside the transcript.
     let beside = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
     let beside: Vec<PathBuf> = beside.filter(|path| path.to_string_lossy().contains(".jsonl.")).collect();
     assert_eq!(beside.len(), 2, "{beside:?}");
@@ -194,7 +194,7 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
         assert!(fs::read(&path).unwrap() == fs::read(&trace).unwrap(), "{}", path.display());
         runtap(["events", path.to_str().unwrap(), "--count"]).expect_code(0);
     }
-    // Values are for those who ask for them.
+    // Values are shown only on request.
     let shown = |options: &[&str]| {
         let words = ["inspect", first.to_str().unwrap()];
         runtap(words.iter().chain(options).copied()).expect_code(0).text().to_owned()
@@ -204,8 +204,8 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
     Ok(())
 }
 
-/// The answers that it prints, without how long they took.
-fn said(finished: &Finished) -> Vec<Value> {
+/// Returns the answers that a client prints, without durations.
+fn printed_answers(finished: &Finished) -> Vec<Value> {
     let lines = finished.text().lines().filter(|line| line.starts_with('{'));
     let mut answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     for answer in &mut answers {
@@ -235,25 +235,25 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
         command
     };
     let (talk, file) = (place("talk.jsonl"), place("file.nettrace"));
-    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &collect(&file)));
+    let recorded = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &collect(&file)));
     recorded.expect_code(0);
     assert!(requests(Path::new(&talk)).contains(&"StopTracing".to_owned()));
     let stream = fs::read(&file).unwrap();
     assert!(stream.len() > 10_000);
     drop(target);
 
-    // Without the program, with the times that it took and without.
+    // Without the program, with and without the recorded times.
     for options in [&["replay", &talk][..], &["replay", &talk, "--fast"]] {
         let again = place("again.nettrace");
-        run(around(options, &collect(&again))).expect_code(0);
+        run(with_command(options, &collect(&again))).expect_code(0);
         assert!(fs::read(&again).unwrap() == stream, "{options:?}");
         fs::remove_file(&again).unwrap();
     }
-    // A tool that asks for something else hears that it was another question.
+    // A tool that sends another request receives a mismatch error.
     let other = place("other.nettrace");
     let mut different = client.command();
     different.args(["trace", "--port", "{socket},connect", "--duration", "1", "--buffer", "3", "-o", &other]);
-    let played = run(around(&["replay", &talk, "--fast", "--format", "json"], &different));
+    let played = run(with_command(&["replay", &talk, "--fast", "--format", "json"], &different));
     let document = played.expect_code(1).json();
     let exchanges = document["exchanges"].as_array().unwrap();
     let session = exchanges.iter().find(|it| it["name"] == "CollectTracing2").unwrap();
@@ -261,14 +261,14 @@ fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Re
     let buffer = session["differences"].as_array().unwrap().iter().find(|it| it["field"] == "buffer_mb");
     let buffer = buffer.unwrap_or_else(|| panic!("{session}"));
     assert_eq!((&buffer["recorded"], &buffer["now"]), (&Value::from(256), &Value::from(3)));
-    // Behind the header, which is as long only if the providers happen to be: the first field is the size.
+    // The header's length depends on the providers: the first field is the size.
     assert!(session["offset"].as_u64().is_some_and(|offset| offset <= 20), "{session}");
-    // The recorded bytes came all the same.
+    // The recorded bytes were sent anyway.
     assert!(fs::read(&other).unwrap() == stream);
     Ok(())
 }
 
-fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_program_that_connects_to_a_tool_is_recorded_and_replayed(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let folder = folder();
     let place = |name: &str| folder.path().join(name).display().to_string();
@@ -285,8 +285,8 @@ fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> 
     let tool = listen(&file);
     let program = runtime.program("spin", &["0.2"])?;
     let options = ["record", "--forward", &port, "-o", &talk];
-    let recorded = run(around(&options, &program.command()));
-    // One for each of five commands; and perhaps one more that the runtime has made before it ended.
+    let recorded = run(with_command(&options, &program.command()));
+    // One for each of five commands, and perhaps one more that the runtime created before it exited.
     assert!(
         ["5", "6"].iter().any(|n| recorded.expect_code(0).stderr.contains(&format!(": {n} connections"))),
         "{recorded}"
@@ -301,14 +301,14 @@ fn a_program_that_dials_a_tool_is_recorded_and_played(runtime: &RealRuntime) -> 
     let other = listen(&again);
     let played = runtap(["replay", &talk, "--dial", &port, "--format", "json"]);
     let other = other.wait();
-    assert_eq!(said(&other), said(&tool));
+    assert_eq!(printed_answers(&other), printed_answers(&tool));
     assert_eq!(other.code(), tool.code());
     assert!(fs::read(&again).unwrap() == fs::read(&file).unwrap());
     assert_eq!(played.expect_code(0).json()["same"], true);
     Ok(())
 }
 
-fn another_process_is_asked_what_the_first_was_asked(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_second_process_gets_the_requests_of_the_first(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -317,7 +317,7 @@ fn another_process_is_asked_what_the_first_was_asked(runtime: &RealRuntime) -> R
     let (port, trace) = (recorder.port(), place("trace.nettrace"));
     dncli(&peer, &["info", "--port", &port]).expect_code(0);
     dncli(&peer, &["trace", "-o", &trace, "--duration", "1", "--port", &port]).expect_code(0);
-    // Nothing is asked of a runtime that it could die of, whoever has sent it.
+    // Requests that would crash a runtime are not forwarded, whatever their sender is.
     let mut deadly = b"DOTNET_IPC_V1\0\x14\0\x05\x01\0\0".to_vec();
     deadly[16..18].copy_from_slice(&[2, 3]);
     let talk = recorder.end();
@@ -361,8 +361,8 @@ fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
     let samples = ["--providers", "Microsoft-DotNETCore-SampleProfiler:0:4"];
     tool.args(["trace", "--duration", "60", "--port", &recorder.port()]).args(samples).arg("-o").arg(&trace);
     let tool = Running::start(tool);
-    // The tool keeps what it receives to itself for a while; the recorder does not. A chunk is in the stream's file
-    // before the transcript has its line, so the lines tell how much is kept.
+    // The tool buffers received data for a while; the recorder does not. A chunk is in the stream's file before its
+    // line is in the transcript, so the lines show how much is stored.
     let kept = || {
         let lines = fs::read_to_string(&recorder.transcript).unwrap_or_default();
         let frames = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -371,30 +371,30 @@ fn killed(runtime: &RealRuntime) -> Result<(), Skip> {
     eventually("a part of the stream", || (kept() > 5_000).then_some(()));
     recorder.runtap.signal(Signal::KILL);
     recorder.runtap.wait();
-    // It would wait for the rest of its minute.
+    // The tool would continue for the rest of its minute.
     drop(tool);
     let talk = recorder.transcript.display().to_string();
     let inspected = runtap(["inspect", &talk, "--format", "json"]);
     assert!(matches!(inspected.code(), Some(0 | 5)), "{inspected}");
     let document = inspected.json();
     assert_eq!(document["undecoded"], 0);
-    // What the tool has got was written before.
+    // Bytes that the tool received were written to the transcript before.
     let conversations = conversations(&recorder.transcript);
     let (_, down) = conversations.iter().find(|(_, down)| down.len() > 5_000).unwrap();
     let got = fs::read(&trace).unwrap();
     let behind_reply = &down[28..];
     assert!(behind_reply.starts_with(&got), "{} of {}", got.len(), behind_reply.len());
-    // And the program has lost a client, no more.
+    // The program has only lost a client.
     target.still_answers();
     Ok(())
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_all_that_was_heard() {
+fn a_killed_recorder_leaves_all_received_bytes() {
     on(None, killed);
 }
 
-/// A hook that can't be loaded ends .NET 10 by itself: a recorder passes it on, and shows what has come of it.
+/// A hook that can't be loaded crashes .NET 10: a recorder forwards the request, and shows the outcome.
 fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let mut target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
@@ -402,16 +402,16 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let talk = folder.path().join("talk.jsonl").display().to_string();
     let mut inner = peer.command();
     inner.args(["startup-hook", "--path", "/nope.dll", "--port", "{socket},connect"]);
-    // The tool's own code; the transcript is whole.
-    let recorded = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    // The exit code is the tool's own; the transcript is complete.
+    let recorded = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
     recorded.expect_code(1).says("1 connection, 1 ");
     assert!(!target.program.wait().success());
     assert_eq!(requests(Path::new(&talk)), ["ApplyStartupHook"]);
-    // Played back, it dies again, of nothing.
-    let played = run(around(&["replay", &talk], &inner));
-    assert_eq!(said(&played), said(&recorded));
+    // When replayed, the connection ends in the recorded way, without a process.
+    let played = run(with_command(&["replay", &talk], &inner));
+    assert_eq!(printed_answers(&played), printed_answers(&recorded));
     played.expect_code(1);
-    // A living one is spared.
+    // A live runtime is protected.
     let other = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let (p, words) = (other.p(), ["replay", &talk, "--as", "client", "--format", "json"]);
     let played = |more: &[&str]| {
@@ -426,13 +426,13 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn a_request_that_kills_passes_and_is_not_sent_again() {
+fn a_deadly_request_is_forwarded_once() {
     on(Some(10), deadly_hook);
 }
 
 fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
     let tool = Peer::available("dncli")?;
-    // In the environment of a process with a TMPDIR the tool would see where its real socket is.
+    // With TMPDIR in the process's environment, the tool would find its real socket.
     let program = runtime.program("spin", &["0.05", "1000", "--stdin"])?.without_env("TMPDIR");
     let program = program.spawn();
     let p = program.id().to_string();
@@ -440,24 +440,24 @@ fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
     let talk = folder.path().join("talk.jsonl").display().to_string();
     let mut inner = tool.command();
     inner.args(["info", "--pid", &p]);
-    let recorded = run(around(&["record", "-p", &p, "-o", &talk], &inner));
+    let recorded = run(with_command(&["record", "-p", &p, "-o", &talk], &inner));
     recorded.expect_code(0);
     assert_eq!(requests(Path::new(&talk)), ["ProcessInfo3"]);
-    // On stdout all is one file.
-    let inline = run(around(&["record", "-p", &p, "-o", "-"], &inner));
+    // With output to stdout all data is in one stream.
+    let inline = run(with_command(&["record", "-p", &p, "-o", "-"], &inner));
     let lines: Vec<Value> =
         inline.expect_code(0).text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.first().unwrap()["kind"], "header");
     assert_eq!(lines.last().unwrap()["code"], 0);
-    // The tool wants the process to be there, and asks us all the same.
-    let played = run(around(&["replay", &talk], &inner));
-    assert_eq!(said(&played), said(&recorded));
+    // The tool requires the process to exist, but connects to runtap.
+    let played = run(with_command(&["replay", &talk], &inner));
+    assert_eq!(printed_answers(&played), printed_answers(&recorded));
     played.expect_code(0);
-    // A process that says where its socket is: the tool has not come to us, and that is said.
+    // A process whose environment reveals its socket: the tool has not connected to runtap, which is reported.
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let mut inner = tool.command();
     inner.args(["info", "--pid", &target.p()]);
-    let passed_by = run(around(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    let passed_by = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
     passed_by.expect_code(0).says("nobody has connected");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `runtap://HOST:PORT[/PID|NAME]`: verbs on a process behind `runtap router listen`, and those who may not come in.
+//! `runtap://HOST:PORT[/PID|NAME]`: verbs on a process behind `runtap router listen`, and rejected clients.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +16,13 @@ use crate::common::{Target, command, counts};
 
 on_the_newest_runtime!(
     verbs_reach_another_machine,
-    who_does_not_know_the_token_stays_out,
-    what_is_passed_on_is_refused,
-    what_was_overheard_is_of_no_use,
-    strangers_hold_nobody_up,
+    clients_without_the_token_are_rejected,
+    forwarded_handshakes_are_rejected,
+    a_recorded_handshake_is_useless,
+    strangers_delay_no_other,
 );
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
@@ -31,14 +31,14 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
 }
 
 /// A target, and a router that offers it.
-struct Offered {
+struct OfferedTarget {
     target: Target,
     router: Running,
     address: SocketAddr,
     token: PathBuf,
 }
 
-impl Offered {
+impl OfferedTarget {
     fn start(runtime: &RealRuntime) -> Result<Self, Skip> {
         let (target, address) = (Target::start(idle(runtime)?), free_port());
         let token = file(target.temp.path(), "token", SECRET, 0o600);
@@ -76,7 +76,7 @@ fn file(folder: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
 }
 
 fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+    let offered = OfferedTarget::start(runtime)?;
     let pid = Value::from(offered.target.pid());
     let list = |which: &str| {
         let mut ps = command(["ps", &offered.url(which), "--format", "json", "--token-file"]);
@@ -92,7 +92,7 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     }
     list("nobody-is-called-so").expect_code(3);
 
-    // A router for the same program answers as that does: offered, its name would be there twice.
+    // A router for this program reports its name too: if it were offered, the name would be ambiguous.
     let socket = offered.target.socket().display().to_string();
     let mut other = command(["router", "server-client", "--diagnostic-port", &format!("{socket},connect")]);
     other.env("TMPDIR", offered.target.temp.path());
@@ -135,7 +135,7 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     tail.expect_code(0);
     assert!(tail.text().contains("System.Runtime"), "{tail}");
 
-    // What needs the files or the kernel of that machine.
+    // Verbs that need the files or the kernel of the target's machine.
     for (verb, rest) in
         [(&["dump"][..], &["-o", "/tmp/never"][..]), (&["doctor"], &[]), (&["startup-hook"], &["/hook.dll"])]
     {
@@ -147,8 +147,8 @@ fn verbs_reach_another_machine(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+fn clients_without_the_token_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
+    let offered = OfferedTarget::start(runtime)?;
     let ps = |options: &[&str], token: Option<&str>| {
         let mut ps = command(["ps", &offered.url("")]);
         ps.env_remove("RUNTAP_TOKEN").args(options).envs(token.map(|token| ("RUNTAP_TOKEN", token)));
@@ -166,7 +166,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     beyond.arg(&offered.token);
     run(beyond).expect_code(2).says("--insecure");
 
-    // A router that does not know the token can't pretend to.
+    // A router without the token can't impersonate one.
     let liar = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("runtap://{}", liar.local_addr().unwrap());
     let lying = thread::spawn(move || {
@@ -188,9 +188,9 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// Who listens at another address and passes on everything to a router with the same token gets nowhere.
-fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+/// A listener at another address that forwards all bytes to a router with this token fails.
+fn forwarded_handshakes_are_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
+    let offered = OfferedTarget::start(runtime)?;
     let relay = TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, there) = (relay.local_addr().unwrap(), offered.address);
     let relaying = thread::spawn(move || {
@@ -212,9 +212,9 @@ fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Plays back what a client has said in a connection of its own. The listener in between looks like a tunnel.
-fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+/// Replays a client's recorded bytes on another connection. The listener in between looks like a tunnel.
+fn a_recorded_handshake_is_useless(runtime: &RealRuntime) -> Result<(), Skip> {
+    let offered = OfferedTarget::start(runtime)?;
     let spy = TcpListener::bind(("127.0.0.2", offered.address.port())).unwrap();
     let url = format!("runtap://{}", spy.local_addr().unwrap());
     let (address, (tell, heard)) = (offered.address, mpsc::channel());
@@ -241,21 +241,21 @@ fn what_was_overheard_is_of_no_use(runtime: &RealRuntime) -> Result<(), Skip> {
     again.write_all(&[hello, ask].concat()).unwrap();
     let mut answer = Vec::new();
     again.read_to_end(&mut answer).unwrap();
-    // The challenge, and then that nobody was let in.
+    // The challenge, and then the rejection.
     assert_eq!(answer.len(), 42 + 6 + 32);
     assert_eq!(answer[42..48], [1, 0, 0, 0, 0, 0]);
     offered.end();
     Ok(())
 }
 
-fn strangers_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
-    let offered = Offered::start(runtime)?;
+fn strangers_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
+    let offered = OfferedTarget::start(runtime)?;
     let strangers: Vec<TcpStream> = (0..300)
         .map(|n| {
             let mut stranger = TcpStream::connect(offered.address).unwrap();
             let said =
                 [&b"RUNTAP-R"[..], b"GET / HTTP/1.1\r\nHost: a-host-with-a-long-name\r\n\r\n", b""][n % 3];
-            // Who has to make room is disconnected.
+            // A connection that makes room for others is closed.
             let _ = stranger.write_all(said);
             stranger
         })
@@ -263,7 +263,7 @@ fn strangers_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
     offered.run(&["info"], &[]).expect_code(0);
     drop(strangers);
     let counted = offered.end();
-    // All of them were let in, and were there together with who was served.
+    // All of them were accepted, at the same time as the served clients.
     assert!(counted["connections"].as_u64().unwrap() > 300, "{counted}");
     assert!(counted["refused"].as_u64().unwrap() >= 100, "{counted}");
     Ok(())

@@ -1,4 +1,4 @@
-//! Runtimes that wait at their start, and whose tool is gone: `resume` frees them.
+//! Runtimes that are suspended at startup, and whose tool is gone: `resume` resumes them.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -10,13 +10,13 @@ use crate::common::{Target, command, folder, json, runtap};
 
 on_each_runtime!(
     a_default_port_is_resumed,
-    a_killed_tool_leaves_nobody_behind,
+    a_killed_tool_leaves_no_process_suspended,
     several_ports_are_all_taken_over,
-    a_tool_that_lives_keeps_its_programs,
-    whoever_dials_in_goes_on,
+    resume_leaves_the_programs_of_a_live_tool_alone,
+    every_connecting_process_is_resumed,
 );
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 
 fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
@@ -26,7 +26,7 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
 fn a_default_port_is_resumed(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::suspended(idle(runtime)?);
     target.resume_to_its_end();
-    // A program that runs does not mind, any number of times.
+    // Has no effect on a running program, any number of times.
     let target = Target::start(idle(runtime)?);
     for _ in 0..3 {
         runtap(["resume", &target.p()]).expect_code(0);
@@ -35,7 +35,7 @@ fn a_default_port_is_resumed(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Programs that wait for the socket `ports` in `folder`.
+/// Starts programs that wait for the socket `ports` in `folder`.
 fn waiting(runtime: &RealRuntime, folder: &Path, ports: &str, n: usize) -> Result<Vec<Program>, Skip> {
     let start = |_| {
         let launch = idle(runtime)?.env("TMPDIR", folder).in_folder(folder);
@@ -60,10 +60,10 @@ fn run_to_their_end(programs: Vec<Program>) {
     }
 }
 
-fn a_killed_tool_leaves_nobody_behind(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_killed_tool_leaves_no_process_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = folder.path().join("port");
-    // A tool that held them, and was killed: its socket is stale.
+    // A tool that held them suspended and was killed: its socket is stale.
     let tool = UnixListener::bind(&port).unwrap();
     let programs = waiting(runtime, folder.path(), port.to_str().unwrap(), 3)?;
     drop(tool);
@@ -81,7 +81,7 @@ fn a_killed_tool_leaves_nobody_behind(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-/// One by an absolute path, one relative to the program's working directory, one that it does not wait for.
+/// An absolute path, a path relative to the program's working directory, and a port that does not suspend.
 fn several_ports_are_all_taken_over(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let ports = format!("{}/a;b,connect;{0}/c,nosuspend;{0}/d,listen", folder.path().display());
@@ -91,7 +91,7 @@ fn several_ports_are_all_taken_over(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_tool_that_lives_keeps_its_programs(runtime: &RealRuntime) -> Result<(), Skip> {
+fn resume_leaves_the_programs_of_a_live_tool_alone(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = folder.path().join("port");
     let tool = UnixListener::bind(&port).unwrap();
@@ -108,7 +108,7 @@ fn a_tool_that_lives_keeps_its_programs(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-fn whoever_dials_in_goes_on(runtime: &RealRuntime) -> Result<(), Skip> {
+fn every_connecting_process_is_resumed(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let port = format!("{},LISTEN", folder.path().join("port").display());
     let mut resume = command(["resume", "--diagnostic-port"]);

@@ -1,5 +1,5 @@
-//! `runtap router` between real peers: .NET programs on one side, Microsoft's dotnet-trace and their client library (dncli) on
-//! the other, in each of the four modes.
+//! `runtap router` between real peers: .NET programs on one side, Microsoft's dotnet-trace and client library (dncli)
+//! on the other, in each of the four modes.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -21,23 +21,23 @@ on_the_newest_runtime!(
     client_client,
     local_runtimes,
     two_tools_at_once,
-    what_kills_a_runtime_does_not_pass,
-    silent_clients_hold_nobody_up,
+    deadly_requests_are_not_forwarded,
+    silent_clients_delay_no_other,
 );
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 
 fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
     runtime.program("spin", &IDLE)
 }
 
-/// A program that dials `port` and does not wait for anybody.
-fn dialling(runtime: &RealRuntime, port: &Path) -> Result<Target, Skip> {
+/// Starts a program that connects to `port` without being suspended.
+fn start_connecting(runtime: &RealRuntime, port: &Path) -> Result<Target, Skip> {
     Ok(Target::start(idle(runtime)?.env("DOTNET_DiagnosticPorts", format!("{},nosuspend", port.display()))))
 }
 
-/// A router that runs, and the directory that is its TMPDIR.
+/// A running router, and the directory that is its TMPDIR.
 struct Router {
     runtap: Running,
     temp: PathBuf,
@@ -50,7 +50,7 @@ impl Router {
         Self { runtap: Running::start(command), temp: temp.to_owned() }
     }
 
-    /// The socket that tools find by its process id.
+    /// Returns the socket that tools find by its process id.
     fn socket(&self) -> PathBuf {
         let prefix = format!("dotnet-diagnostic-dsrouter-{}-", self.runtap.id());
         let is_it = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&prefix);
@@ -59,7 +59,7 @@ impl Router {
         })
     }
 
-    /// Ends it as Ctrl-C does: what it has carried.
+    /// Stops it as Ctrl-C does, and returns its summary.
     fn end(self) -> Value {
         let pid = self.runtap.id();
         self.runtap.signal(Signal::INT);
@@ -74,14 +74,14 @@ impl Router {
     }
 }
 
-/// Microsoft's tool, with this temporary directory.
+/// Returns Microsoft's tool, with this temporary directory.
 fn microsoft(name: &str, temp: &Path) -> Result<Command, Skip> {
     let mut command = Peer::available(name)?.command();
     command.env("TMPDIR", temp);
     Ok(command)
 }
 
-/// dotnet-trace records for two seconds, and converts what it has got.
+/// Records for two seconds with dotnet-trace, and converts the recording.
 fn dotnet_trace(temp: &Path, how: &[&str]) -> Result<(), Skip> {
     let file = temp.join("trace.nettrace");
     let mut collect = microsoft("dotnet-trace", temp)?;
@@ -100,7 +100,7 @@ fn is_a_trace(temp: &Path, file: &Path) -> Result<(), Skip> {
     Ok(())
 }
 
-/// What Microsoft's client library makes of a process id: runtime information, and its variables.
+/// Runs Microsoft's client library on a process id: runtime information, and environment variables.
 fn dncli(temp: &Path, pid: u32) -> Result<(), Skip> {
     let mut info = microsoft("dncli", temp)?;
     info.args(["info", "--pid", &pid.to_string()]);
@@ -119,13 +119,13 @@ fn server_server(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let socket = router.socket();
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
 
     let pid = router.runtap.id();
     dotnet_trace(temp.path(), &["-p", &pid.to_string()])?;
     dncli(temp.path(), pid)?;
     microsoft("dotnet-trace", temp.path())?;
-    // It fails if any process of the machine ends while it looks at all of them.
+    // It fails if any process of the machine exits while it examines all of them.
     let listed = eventually("its list", || {
         let mut list = microsoft("dotnet-trace", temp.path()).ok()?;
         list.arg("ps");
@@ -171,12 +171,12 @@ fn client_server(runtime: &RealRuntime) -> Result<(), Skip> {
     let tool = tool.to_str().unwrap();
     let router = Router::start(temp.path(), &["client-server", "-ipcc", tool, "-tcps", &address.to_string()]);
     port_to_tcp(&port, address);
-    // Waits for the tool at its start: the resume passes, too.
+    // Suspended until the tool connects: the resume request is forwarded, too.
     let waiting = idle(runtime)?.env("DOTNET_DiagnosticPorts", &port);
     let mut target = Target::start_unready(waiting);
     dotnet_trace(temp.path(), &["--diagnostic-port", tool])?;
     target.program.wait_for("ready");
-    // A second tool at the same port, and the same runtime.
+    // A second tool at this port, and this runtime.
     let listening = format!("{tool},listen");
     let info = json(["info", "--diagnostic-port", &listening, "--format", "json"]);
     assert_eq!(info["entry_assembly"], "spin");
@@ -204,13 +204,13 @@ fn client_client(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Without TCP: the runtime is one of this machine.
+/// Without TCP: the runtime is local.
 fn local_runtimes(runtime: &RealRuntime) -> Result<(), Skip> {
     let temp = folder();
     let port = temp.path().join("port");
     let router = Router::start(temp.path(), &["server-server", "--diagnostic-port", port.to_str().unwrap()]);
     router.socket();
-    let target = dialling(runtime, &port)?;
+    let target = start_connecting(runtime, &port)?;
     dotnet_trace(temp.path(), &["-p", &router.runtap.id().to_string()])?;
     router.end();
 
@@ -228,7 +228,7 @@ fn two_tools_at_once(runtime: &RealRuntime) -> Result<(), Skip> {
     let port = temp.path().join("port");
     let through = format!("{},connect", router.socket().display());
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
     let trace = |file: &Path| {
         let mut trace = command(["trace", "--diagnostic-port", &through, "--duration", "2s", "-o"]);
         trace.arg(file);
@@ -242,7 +242,7 @@ fn two_tools_at_once(runtime: &RealRuntime) -> Result<(), Skip> {
     for file in &files {
         is_a_trace(temp.path(), file)?;
     }
-    // Eight clients ask at the same time: each has its turn.
+    // Eight clients send requests at the same time: each is served.
     let asking: Vec<Running> =
         (0..8).map(|_| Running::start(command(["info", "--diagnostic-port", &through]))).collect();
     for client in asking {
@@ -252,14 +252,14 @@ fn two_tools_at_once(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A message with this command and payload.
+/// Returns a message with this command and payload.
 fn message(command: u16, payload: &[u8]) -> Vec<u8> {
     let size = u16::try_from(20 + payload.len()).unwrap().to_le_bytes();
     let [set, id] = command.to_be_bytes();
     [b"DOTNET_IPC_V1\0", &size[..], &[set, id, 0, 0], payload].concat()
 }
 
-/// The requests of which runtimes were measured to die or to hang for good.
+/// Returns the requests that are known to crash or permanently hang runtimes.
 fn deadly() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut add = |command, payload: &[u8]| all.push(message(command, payload));
@@ -290,7 +290,7 @@ fn deadly() -> Vec<Vec<u8>> {
     all
 }
 
-fn what_kills_a_runtime_does_not_pass(runtime: &RealRuntime) -> Result<(), Skip> {
+fn deadly_requests_are_not_forwarded(runtime: &RealRuntime) -> Result<(), Skip> {
     let temp = folder();
     let target = Target::start(idle(runtime)?);
     let address = tcp_to_socket(target.socket()).to_string();
@@ -312,13 +312,13 @@ fn what_kills_a_runtime_does_not_pass(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-fn silent_clients_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
+fn silent_clients_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
     let (temp, address) = (folder(), free_port());
     let router = Router::start(temp.path(), &["server-server", "--tcp-server", &address.to_string()]);
     let port = temp.path().join("port");
     let socket = router.socket();
     port_to_tcp(&port, address);
-    let _target = dialling(runtime, &port)?;
+    let _target = start_connecting(runtime, &port)?;
     let through = format!("{},connect", socket.display());
     let half = &message(0x0400, &[])[..7];
     let silent: Vec<UnixStream> = (0..200)
@@ -330,7 +330,7 @@ fn silent_clients_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
             client
         })
         .collect();
-    // Runtimes by TCP that say nothing, or something else.
+    // Runtimes that connect by TCP and send nothing, or something else.
     let strangers: Vec<std::net::TcpStream> = (0..100).map(|n| stranger(address, n)).collect();
     for _ in 0..3 {
         runtap(["info", "--diagnostic-port", &through]).expect_code(0).text().contains("spin");
@@ -343,7 +343,7 @@ fn silent_clients_hold_nobody_up(runtime: &RealRuntime) -> Result<(), Skip> {
 fn stranger(address: SocketAddr, n: usize) -> std::net::TcpStream {
     let mut stranger = std::net::TcpStream::connect(address).unwrap();
     if n.is_multiple_of(2) {
-        // Who is not let in is disconnected, perhaps by now.
+        // A rejected connection is closed, perhaps by now.
         let _ = stranger.write_all(b"GET / HTTP/1.1\r\nHost: localhost:9000\r\n\r\n");
     }
     stranger

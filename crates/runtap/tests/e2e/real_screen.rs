@@ -1,4 +1,4 @@
-//! What a terminal shows while tests run, as tmux shows it: a terminal that is not ours obeys what is written.
+//! The contents of a terminal while tests run, as displayed by tmux, an independent terminal implementation.
 
 use std::process::{Command, Stdio};
 
@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use crate::common::{command, folder};
 
-/// A terminal of 80 columns and 24 lines, in a server of its own.
+/// A terminal of 80 columns and 24 lines, in its own server.
 struct Terminal {
     folder: TempDir,
 }
 
 impl Terminal {
-    /// Runs a command in it; what it has shown stays.
+    /// Runs a command in it; its output stays on the screen.
     fn new(shown: &Command) -> Result<Self, Skip> {
         let there = Command::new("tmux").arg("-V").stdout(Stdio::null()).status();
         if !there.is_ok_and(|status| status.success()) {
@@ -26,7 +26,7 @@ impl Terminal {
                 start.env(name, value);
             }
         }
-        // Whoever ends the server ends `cat`.
+        // `cat` exits with the server.
         start.args(["sh", "-c", r#""$@"; cat"#, "sh"]).arg(shown.get_program()).args(shown.get_args());
         assert!(start.status().unwrap().success());
         Ok(terminal)
@@ -39,7 +39,7 @@ impl Terminal {
         tmux
     }
 
-    /// What is on the screen.
+    /// Returns the contents of the screen.
     fn screen(&self) -> String {
         let captured = self.tmux(["capture-pane", "-p"]).output().unwrap();
         assert!(captured.status.success(), "{captured:?}");
@@ -49,7 +49,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.tmux(["kill-server"]).stderr(Stdio::null()).status();
     }
 }
@@ -63,7 +63,7 @@ fn running_tests_are_shown_in_place_and_leave_nothing_behind() {
         .arg(runtime.root().join("dotnet"))
         .args(["alpha.dll", "delta.dll", "echo.dll"].map(|it| six.join(it)));
     let terminal = require!(Terminal::new(&shown));
-    // What runs is below what has ended, for as long as it runs.
+    // Running tests are shown below finished ones, for as long as they run.
     let running = eventually("a test that runs is shown", || {
         let screen = terminal.screen();
         let mut lines = screen.lines().skip_while(|line| !line.contains("of 3 applications done"));
@@ -74,7 +74,7 @@ fn running_tests_are_shown_in_place_and_leave_nothing_behind() {
     assert_eq!(state, 1, "{running}");
     let end =
         eventually("its end", || Some(terminal.screen()).filter(|screen| screen.contains("exit code 2")));
-    // 4, 8 and 5 tests, of which one passes when it is tried again and one never.
+    // 4, 8 and 5 tests, of which one passes in a retry and one never.
     assert!(end.contains("failed: 17 tests, 16 passed, 1 failed, 1 flaky"), "{end}");
     assert!(!end.contains("applications done"), "{end}");
     assert!(end.lines().all(|line| line.chars().count() <= 80), "{end}");

@@ -1,4 +1,4 @@
-//! What is left of a server, the built-in program's, and who is confused by it: nobody, with Microsoft's dotnet-trace and ours.
+//! Remains of a server, in the built-in program, do not confuse tools: Microsoft's dotnet-trace and runtap.
 
 use runtap_testkit::{Peer, Signal, require, run};
 use rustix::process::{Pid, kill_process};
@@ -6,9 +6,9 @@ use rustix::process::{Pid, kill_process};
 use crate::common::{command, folder, ps};
 use crate::real_demo::demo;
 
-/// A server that was killed leaves its socket. Its successor has a socket of its own, and nobody takes the one for the other.
+/// A killed server leaves its socket. Its successor has its own socket, and no tool confuses them.
 #[test]
-fn the_socket_of_a_killed_server_confuses_nobody() {
+fn the_socket_of_a_killed_server_confuses_no_tool() {
     let peer = require!(Peer::available("dotnet-trace"));
     let folder = folder();
     let sockets = || {
@@ -36,7 +36,7 @@ fn the_socket_of_a_killed_server_confuses_nobody() {
     let mut of_the_dead = command(["info", "-p", &gone.to_string()]);
     of_the_dead.env("TMPDIR", folder.path());
     run(of_the_dead).expect_code(3);
-    // One that ends in good order removes its own.
+    // A server that exits in order removes its own.
     let mut ending = successor;
     kill_process(Pid::from_raw(ending.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
     assert!(ending.wait().success());

@@ -1,4 +1,5 @@
-//! The finer points of a session: event filters, stacks, the rundown, the buffer; what a runtime is too old for is said.
+//! Details of a session: event filters, stacks, the rundown, the buffer; features that a runtime is too old for are
+//! reported.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,16 +13,16 @@ on_each_runtime!(
     only_these_events_come,
     all_but_these_events_come,
     no_stacks_are_recorded,
-    the_rundown_is_what_was_asked_for,
-    a_runtime_that_cannot_wait_says_so,
+    the_rundown_is_as_requested,
+    a_runtime_that_cannot_be_suspended_is_reported,
     arguments_reach_a_provider_as_they_were_typed,
-    a_file_that_a_recording_is_writing_is_not_taken_by_another,
+    a_file_of_a_running_recording_is_not_used_by_another,
 );
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
-/// Records `allocs`, which collects garbage and throws, from before its work to its end.
+/// Records `allocs`, which collects garbage and throws, from before its work until it exits.
 fn record(runtime: &RealRuntime, more: &[&str]) -> Result<(Target, Value, std::path::PathBuf), Skip> {
     let mut target = Target::start(runtime.program("allocs", &["4", "2", "--stdin", "--linger", "600"])?);
     let recording = Recording::start(&target, target.temp.path().join("x.nettrace"), more);
@@ -40,7 +41,7 @@ fn downgrades(summary: &Value) -> String {
     list.map(|text| text.as_str().unwrap()).collect::<Vec<_>>().join("; ")
 }
 
-/// The ids of the runtime's events in a file.
+/// Returns the ids of the runtime's events in a file.
 fn ids(file: &Path) -> BTreeSet<u64> {
     let counts = counts(file, 0);
     let rows = counts["counts"].as_array().unwrap().iter().filter(|row| row["provider"] == RUNTIME);
@@ -63,15 +64,14 @@ fn only_these_events_come(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// 4 tells the sizes of the heap. (Without 1 the runtime does not even look whether most others of the collector are
-/// asked for.)
+/// 4 has the sizes of the heap. (Without 1 the runtime does not even check whether most other GC events are enabled.)
 fn all_but_these_events_come(runtime: &RealRuntime) -> Result<(), Skip> {
     let filter = format!("{RUNTIME}=!4,6-7");
     let (_target, _, file) = record(runtime, &["--clrevents", "gc", "--event-filter", &filter])?;
     let ids = ids(&file);
     assert!(ids.contains(&1) && ids.contains(&2), "{ids:?}");
     assert_eq!(ids.contains(&4), runtime.major() < 10, "{ids:?}");
-    // One for a provider that is not recorded is a mistake.
+    // A filter for a provider that is not recorded is an error.
     let wrong = ["trace", "-p", "1", "--clrevents", "gc", "--event-filter", "Other=1"];
     runtap(wrong).expect_code(2).says("Other is not recorded");
     Ok(())
@@ -96,8 +96,8 @@ fn no_stacks_are_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// 144 is a method, 152 a module: with the loader's keyword alone no methods come.
-fn the_rundown_is_what_was_asked_for(runtime: &RealRuntime) -> Result<(), Skip> {
+/// 144 is a method, 152 a module: with only the loader's keyword there are no methods.
+fn the_rundown_is_as_requested(runtime: &RealRuntime) -> Result<(), Skip> {
     let (_target, summary, file) = record(runtime, &["--clrevents", "gc", "--rundown-keyword", "0x8"])?;
     let told = |id| count_of(&counts(&file, 0), RUNDOWN, id);
     assert!(told(152) + told(154) > 0, "modules are told");
@@ -112,14 +112,14 @@ fn the_rundown_is_what_was_asked_for(runtime: &RealRuntime) -> Result<(), Skip> 
     Ok(())
 }
 
-/// The specifications of the source that turns what a `DiagnosticListener` writes into events have `=` and `;` in them, at
-/// which the runtime tears what is not quoted.
+/// The source that converts the output of a `DiagnosticListener` to events has specifications with `=` and `;`, at
+/// which the runtime splits unquoted arguments.
 fn arguments_reach_a_provider_as_they_were_typed(runtime: &RealRuntime) -> Result<(), Skip> {
     const SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
     const SPECIFICATIONS: &str = "Evil.Listener/Evil.Event.Before:-Text=Command.CommandText;Number=Id\nEvil.Listener/Evil.Event.After:-Outcome=Result";
     const TEXT: &str = "select 1, \"a\"; -- c\nfrom t";
     let target = Target::start(runtime.reported_program("evil", &["diag", "600"])?);
-    // As people type it, and as they have learnt to.
+    // Without quotes, and with the quotes that other tools require.
     for quote in ["", "\""] {
         let providers = format!("{SOURCE}:2:5:FilterAndPayloadSpecs={quote}{SPECIFICATIONS}{quote}");
         let file = target.temp.path().join(format!("{}.nettrace", quote.len()));
@@ -153,7 +153,7 @@ fn arguments_reach_a_provider_as_they_were_typed(runtime: &RealRuntime) -> Resul
     Ok(())
 }
 
-fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_file_of_a_running_recording_is_not_used_by_another(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("allocs", &["4", "2", "--stdin", "--linger", "600"])?);
     let file = target.temp.path().join("x.nettrace");
     let first = Recording::start(&target, file.clone(), &["--clrevents", "gc+exception"]);
@@ -169,7 +169,7 @@ fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRunt
     assert_eq!(summary["partial"], Value::Null);
     let ids = ids(&file);
     assert!(ids.contains(&1) && ids.contains(&80), "{ids:?}");
-    // Nothing is left of the second, and the name is free for the next.
+    // The second recording leaves no file, and the name is free for the next.
     let left: Vec<_> =
         std::fs::read_dir(target.temp.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     let of_ours = left.iter().filter(|name| name.to_string_lossy().contains("nettrace")).count();
@@ -180,7 +180,7 @@ fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRunt
     Ok(())
 }
 
-fn a_runtime_that_cannot_wait_says_so(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_runtime_that_cannot_be_suspended_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let (_target, summary, _) = record(runtime, &["--clrevents", "gc", "--buffering", "Block"])?;
     assert!(downgrades(&summary).contains("this runtime cannot block writers"), "{summary:#}");
     Ok(())

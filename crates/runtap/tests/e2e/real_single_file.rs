@@ -1,5 +1,5 @@
-//! A program that has its runtime and all of its assemblies in one file: no libcoreclr.so to know it by, no host, no file
-//! of its entry assembly. It is found, asked, recorded and named all the same.
+//! A program that has its runtime and all of its assemblies in one file: no libcoreclr.so to identify it by, no host,
+//! no file of its entry assembly. It is found, queried, recorded and named anyway.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use crate::common::{beside_others, count_of, counts, folder, json, ps_row, runtap, trace_of};
 
-/// Ended by the end of its input, and in any case.
+/// A server that exits at the end of its input, and is killed if it does not.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The first message of a client of this program. Its answer comes when the program is up: its own code runs, as the
-/// recording expects. A runtime answers long before that, and on a slow disk nothing managed has run then.
+/// The first message of a client of this program. The answer arrives when the program's own code runs, as the recording
+/// expects. A runtime answers long before that, when on a slow disk no managed code has run yet.
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"runtap-test","version":"1"}}}"#;
 
 impl Server {
-    /// Says hello, and waits for the answer.
+    /// Sends the hello, and waits for the answer.
     fn greet(&mut self) {
         writeln!(self.0.stdin.as_ref().unwrap(), "{HELLO}").unwrap();
         let mut answer = String::new();
@@ -35,7 +35,7 @@ impl Server {
     }
 }
 
-/// The functions that a profile names, and how many it does not.
+/// Returns the functions that a profile names, and the number of unnamed ones.
 fn frames(profile: &[u8]) -> (Vec<String>, usize) {
     let profile: Value = serde_json::from_slice(profile).unwrap();
     let frames = profile["shared"]["frames"].as_array().unwrap().iter();
@@ -88,7 +88,7 @@ fn real_single_file_programs_are_like_any_other() {
     );
     assert!(unknown * 10 < names.len(), "{unknown} of {} have no name", names.len());
 
-    // Its runtime can't write others.
+    // Its runtime supports no other types.
     let core = folder.path().join("x.core");
     let dump = ["dump", &p, "--type", "mini", "-o", core.to_str().unwrap()];
     runtap(dump).expect_code(4).says("Only full dumps").says("--type full");

@@ -1,6 +1,5 @@
-//! Processes that take as long to look at as they like: `/proc/PID/environ` of one is a pipe here, into which nobody
-//! writes. Whoever waits at a port of ours is served meanwhile, and signals and `--duration` are heard. Only root can lay
-//! that out.
+//! Processes whose inspection takes arbitrarily long: `/proc/PID/environ` of one is a pipe without a writer. Meanwhile,
+//! programs at runtap's ports are served, and signals and `--duration` are handled. Requires root.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::OwnedFd;
@@ -27,15 +26,15 @@ on_the_newest_runtime!(
     verbs_that_look_hear_signals,
 );
 
-/// A process with a folder of ours in the place of its own in `/proc`, for those who are started by [`Self::shown_to`]: a
-/// runtime that waits at its start, with a socket in `temp`.
-struct Slow {
+/// A process whose folder in `/proc` is replaced for commands started by [`Self::shown_to`]: a runtime that is
+/// suspended at startup, with a socket in `temp`.
+struct SlowProcess {
     child: Child,
     folder: TempDir,
     _socket: UnixListener,
 }
 
-impl Slow {
+impl SlowProcess {
     fn new(temp: &Path) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
             return Err(Skip::because("only root can mount something in /proc"));
@@ -57,7 +56,7 @@ impl Slow {
         Ok(Self { child, folder, _socket: socket })
     }
 
-    /// The same command, for which the process is as we have laid it out.
+    /// Returns the command in a namespace with the replaced folder.
     fn shown_to(&self, command: &Command) -> Command {
         let mut apart = Command::new("unshare");
         let script = "mount --bind \"$1\" \"/proc/$2\"; shift 2; exec \"$@\"";
@@ -73,16 +72,16 @@ impl Slow {
         apart
     }
 
-    /// From now on it is as quick as others, also for whoever waits.
-    fn hurry(&self, stuck: File) {
+    /// From now on the process can be inspected quickly, also by waiting readers.
+    fn unblock(&self, stuck: File) {
         let pipe = self.folder.path().join("environ");
         fs::remove_file(&pipe).unwrap();
         fs::write(&pipe, b"").unwrap();
         drop(stuck);
     }
 
-    /// Waits until somebody looks, who then waits for us: until what comes out of this is dropped.
-    fn looked_at(&self) -> File {
+    /// Waits until a reader opens the pipe, which then blocks until the returned file is dropped.
+    fn wait_for_reader(&self) -> File {
         let pipe = self.folder.path().join("environ");
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         eventually("a look at the slow process", || {
@@ -91,15 +90,15 @@ impl Slow {
     }
 }
 
-impl Drop for Slow {
+impl Drop for SlowProcess {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A program that waits for a port whose tool is gone.
+/// Starts a program that waits for a port whose tool is gone.
 fn waiting(runtime: &RealRuntime, folder: &Path) -> Result<Program, Skip> {
     let launch = idle(runtime)?.env("TMPDIR", folder).env("DOTNET_DiagnosticPorts", folder.join("port"));
     let program = launch.spawn_unready();
@@ -116,9 +115,9 @@ fn resume(program: &Program, folder: &Path, duration: &str) -> Command {
 
 fn resume_ends_with_its_time(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let program = waiting(runtime, folder.path())?;
-    // It finds nobody to write into the pipe.
+    // The pipe has no writer.
     let resumed = run(slow.shown_to(&resume(&program, folder.path(), "1s")));
     resumed.expect_code(0).says(&format!("process {} goes on", program.id()));
     resumed.says("who else waits there is not known").says("longer than 1.0 s (--duration)");
@@ -128,11 +127,11 @@ fn resume_ends_with_its_time(runtime: &RealRuntime) -> Result<(), Skip> {
 
 fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let mut program = waiting(runtime, folder.path())?;
     let resumed = Running::start(slow.shown_to(&resume(&program, folder.path(), "600")));
-    let _stuck = slow.looked_at();
-    // Who has dialled in does not wait for the look either.
+    let _stuck = slow.wait_for_reader();
+    // A program that has connected does not wait for the inspection either.
     program.wait_for("ready");
     resumed.signal(Signal::INT);
     resumed.wait().expect_code(130).says("interrupted");
@@ -140,10 +139,10 @@ fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The command has ended, and what it has left in the background starts a runtime while the keeper looks who is left.
+/// The command has exited, and its background process starts a runtime while the keeper looks for remaining processes.
 fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let (go, file) = (folder.path().join("go"), folder.path().join("x.nettrace"));
     let said = folder.path().join("said");
     let spin = runtime.program("spin", &["0.05", "1000"])?.command();
@@ -154,12 +153,12 @@ fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(),
     launched.env("TMPDIR", folder.path());
     let trace = trace_of(["--children", "-o", file.to_str().unwrap()], &launched);
     let tracing = Running::start(slow.shown_to(&trace));
-    let stuck = slow.looked_at();
+    let stuck = slow.wait_for_reader();
     fs::write(go, b"").unwrap();
     eventually("the end of the program", || {
         fs::read_to_string(&said).ok().filter(|said| said.contains("done"))
     });
-    slow.hurry(stuck);
+    slow.unblock(stuck);
     tracing.wait().expect_code(0);
     all_have_ended(folder.path());
     let files = fs::read_dir(folder.path()).unwrap().flatten();
@@ -167,31 +166,31 @@ fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(),
     Ok(())
 }
 
-/// Who is left behind for the port, and gets it as its stdin.
+/// The guard that stays for the port, which it gets as its stdin.
 fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let port = folder.path().join("port");
     let socket = UnixListener::bind(&port).unwrap();
     let mut guard = slow.shown_to(&command(["guard-port", port.to_str().unwrap()]));
     guard.stdin(OwnedFd::from(socket)).stdout(Stdio::null());
     let guard = Running::start_as_it_is(guard);
-    let stuck = slow.looked_at();
+    let stuck = slow.wait_for_reader();
     let launch = idle(runtime)?.env("TMPDIR", folder.path()).env("DOTNET_DiagnosticPorts", &port);
     let mut program = launch.spawn();
     program.begin();
     program.wait_for("done");
     assert!(program.wait().success());
-    slow.hurry(stuck);
+    slow.unblock(stuck);
     guard.wait().expect_code(0);
     assert!(!port.exists());
     Ok(())
 }
 
-/// The slow one is found below the process that is recorded.
+/// The slow process is a child of the recorded one.
 fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let stat = fs::read_to_string(slow.folder.path().join("stat")).unwrap();
     let program = idle(runtime)?.env("TMPDIR", folder.path()).spawn();
     let parent = format!(" {} ", std::process::id());
@@ -201,7 +200,7 @@ fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<()
     let mut trace = command(["trace", "--children", "-p", &program.id().to_string(), "-o"]);
     trace.arg(&file).env("TMPDIR", folder.path());
     let tracing = Running::start(slow.shown_to(&trace));
-    let _stuck = slow.looked_at();
+    let _stuck = slow.wait_for_reader();
     tracing.signal(Signal::INT);
     tracing.wait();
     Ok(())
@@ -209,13 +208,13 @@ fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<()
 
 fn verbs_that_look_hear_signals(_runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
-    let slow = Slow::new(folder.path())?;
+    let slow = SlowProcess::new(folder.path())?;
     let pid = slow.child.id().to_string();
     for verb in [&["doctor"][..], &["doctor", &pid], &["info", "-p", &pid], &["info", "-n", "cat"]] {
         let mut looking = command(verb);
         looking.env("TMPDIR", folder.path());
         let looking = Running::start(slow.shown_to(&looking));
-        let stuck = slow.looked_at();
+        let stuck = slow.wait_for_reader();
         looking.signal(Signal::INT);
         looking.wait().expect_code(130).says("interrupted");
         drop(stuck);

@@ -1,11 +1,11 @@
-//! The main job on a program whose call tree is known: every frame named, every share right, all of the time there, and
-//! nothing that dotnet-trace would tell otherwise.
+//! The main use case on a program with a known call tree: every frame has a name, every share is correct, the full time
+//! is covered, and the result agrees with dotnet-trace.
 //!
-//! A share is what a sample of the program's time says of it, so it has an error of its own: a thread that has to wait
-//! for a processor stands still in one place, and each such wait counts as one draw. The recording's own parts tell
-//! how large that error is. Where other work keeps the processors busy it is longer until the error is small beside
-//! the 3 points that are allowed; what the shares themselves are plays no part in that. Where the longest one is not
-//! enough, four times the error is allowed: with less the other work would be judged.
+//! A share is an estimate from samples of the program's time, so it has an error: a thread that waits for a processor
+//! stands still in one place, and each such wait counts as one draw. The spread between parts of the recording shows
+//! how large that error is. On a busy machine the recording is extended until the error is small compared with the
+//! allowed 3 points, independent of the shares themselves. If the longest recording is not enough, four times the error
+//! is allowed: otherwise the test would measure the other load.
 
 #![expect(clippy::cast_precision_loss, reason = "times of a minute in nanoseconds, and numbers of samples")]
 #![expect(clippy::print_stderr, reason = "the figures are worth a look when one is wrong")]
@@ -39,8 +39,8 @@ mod alone {
     }
 }
 
-/// Inclusive shares, in points, by thread and by the beginning of the frame's name.
-const KNOWN: [(&str, &[(&str, f64)]); 3] = [
+/// Inclusive shares in percentage points, by thread and by the beginning of the frame's name.
+const EXPECTED_SHARES: [(&str, &[(&str, f64)]); 3] = [
     (
         "spin-A",
         &[
@@ -73,12 +73,12 @@ const KNOWN: [(&str, &[(&str, f64)]); 3] = [
     ),
 ];
 
-/// The first recording, in seconds: enough where nothing else runs.
+/// Duration of the first recording in seconds: sufficient on an idle machine.
 const SECONDS: f64 = 10.0;
-/// The longest, for machines that do much else.
-const MOST_SECONDS: f64 = 40.0;
-/// The standard error that a share may have, in points: a quarter of what is allowed.
-const ERROR: f64 = 0.75;
+/// Maximum duration in seconds, for busy machines.
+const MAX_SECONDS: f64 = 40.0;
+/// Maximum standard error of a share in percentage points: a quarter of the allowed deviation.
+const MAX_STANDARD_ERROR: f64 = 0.75;
 
 fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
     let dotnet_trace = Peer::available("dotnet-trace")?;
@@ -112,21 +112,21 @@ fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut threads = record(SECONDS);
     let mut error = worst_error(&threads);
     eprintln!("standard error after {SECONDS} s: {error:.2} points");
-    if error > ERROR {
-        threads = record((SECONDS * (error / ERROR).powi(2)).min(MOST_SECONDS));
+    if error > MAX_STANDARD_ERROR {
+        threads = record((SECONDS * (error / MAX_STANDARD_ERROR).powi(2)).min(MAX_SECONDS));
         error = worst_error(&threads);
         eprintln!("standard error after a longer recording: {error:.2} points");
     }
 
     frames_are_named(&threads);
-    shares_are_right(&threads, 4.0 * error.max(ERROR));
+    shares_are_right(&threads, 4.0 * error.max(MAX_STANDARD_ERROR));
     weights_are_the_time_recorded(&threads, &file);
     dotnet_trace_says_the_same(&dotnet_trace, &file, &threads);
     target.still_answers();
     Ok(())
 }
 
-/// `Thread (TID) NAME`, taken apart.
+/// Splits `Thread (TID) NAME`.
 fn tid_and_name(thread: &Thread) -> (u64, &str) {
     let (tid, name) = thread.name.strip_prefix("Thread (").and_then(|rest| rest.split_once(')')).unwrap();
     (tid.parse().unwrap(), name.trim())
@@ -136,11 +136,12 @@ fn called<'a>(threads: &'a [Thread], name: &str) -> &'a Thread {
     threads.iter().find(|thread| tid_and_name(thread).1 == name).unwrap_or_else(|| panic!("no thread {name}"))
 }
 
-/// The largest standard error of any known share, in points: from the spread of the recording's parts.
+/// Returns the largest standard error of the known shares in percentage points, from the spread of the recording's
+/// parts.
 fn worst_error(threads: &[Thread]) -> f64 {
     const PARTS: u32 = 20;
     let mut worst: f64 = 0.0;
-    for (thread, shares) in KNOWN {
+    for (thread, shares) in EXPECTED_SHARES {
         for (frame, _) in shares {
             let parts = called(threads, thread).shares_in_parts(PARTS, |name| is(name, frame));
             let n = parts.len() as f64;
@@ -156,7 +157,7 @@ fn is(name: &str, frame: &str) -> bool {
     name.strip_prefix("spin!").is_some_and(|name| name.starts_with(frame))
 }
 
-/// At least 99 of 100 frames, at any position and by their weight, have a name.
+/// Checks that at least 99 of 100 frames, at any position and by their weight, have a name.
 fn frames_are_named(threads: &[Thread]) {
     let (mut named, mut all) = (0.0, 0.0);
     for (stack, weight) in threads.iter().flat_map(|thread| &thread.slices) {
@@ -171,10 +172,10 @@ fn frames_are_named(threads: &[Thread]) {
     assert!(named >= 0.99 * all, "{:.2} % of the frames have a name", 100.0 * named / all);
 }
 
-/// So many points are allowed.
+/// Checks the known shares, with this deviation in percentage points.
 fn shares_are_right(threads: &[Thread], allowed: f64) {
     let mut wrong = Vec::new();
-    for (thread, shares) in KNOWN {
+    for (thread, shares) in EXPECTED_SHARES {
         let inclusive = called(threads, thread).inclusive();
         for (frame, expected) in shares {
             let found: f64 = 100.0
@@ -193,15 +194,15 @@ fn shares_are_right(threads: &[Thread], allowed: f64) {
     assert_eq!(deepest.max(), Some(31), "the recursion is 31 frames deep");
 }
 
-/// A busy thread is seen by every tick of the sampler, so its weights add up to the time between the first and the
-/// last, and one more period for the last. On a busy machine a runtime takes some milliseconds between the first ticks
-/// and the first one of a thread: a thread's weights go by its own samples, and those span the recording.
+/// A busy thread is in every tick of the sampler, so its weights add up to the time between the first and the last
+/// tick, plus one period for the last. On a busy machine some milliseconds pass between the first ticks and the first
+/// tick of a thread: a thread's weights follow its own samples, which span the recording.
 fn weights_are_the_time_recorded(threads: &[Thread], file: &Path) {
     let samples = samples(file);
     let first = samples.values().map(|times| times[0]).min().unwrap();
     let last = samples.values().map(|times| times[times.len() - 1]).max().unwrap();
     let recorded = (last - first) as f64;
-    for (name, _) in KNOWN {
+    for (name, _) in EXPECTED_SHARES {
         let thread = called(threads, name);
         let own = &samples[&tid_and_name(thread).0];
         let period = recorded / own.len() as f64;
@@ -215,7 +216,7 @@ fn weights_are_the_time_recorded(threads: &[Thread], file: &Path) {
     }
 }
 
-/// When each thread was sampled, in nanoseconds, as the stream has it.
+/// Returns the times of each thread's samples in nanoseconds, from the stream.
 fn samples(file: &Path) -> BTreeMap<u64, Vec<i64>> {
     let mut reader = Reader::new();
     reader.feed(&fs::read(file).unwrap());
@@ -235,14 +236,15 @@ fn samples(file: &Path) -> BTreeMap<u64, Vec<i64>> {
     times.into_iter().map(|(thread, times)| (thread, relative(times))).collect()
 }
 
-/// The ten frames with the largest inclusive time of each thread are those of dotnet-trace, with the same shares.
+/// Checks that the ten frames with the largest inclusive time of each thread are those of dotnet-trace, with equal
+/// shares.
 fn dotnet_trace_says_the_same(dotnet_trace: &Peer, file: &Path, threads: &[Thread]) {
     let theirs = file.with_file_name("theirs");
     let mut convert = dotnet_trace.command();
     convert.arg("convert").arg(file).args(["--format", "Speedscope", "-o"]).arg(&theirs);
     run(convert).expect_code(0);
     let theirs = speedscope::read(&theirs.with_extension("speedscope.json"));
-    for (name, _) in KNOWN {
+    for (name, _) in EXPECTED_SHARES {
         let ours = called(threads, name);
         let tid = tid_and_name(ours).0;
         let theirs = theirs.iter().find(|thread| tid_and_name(thread).0 == tid).unwrap();
@@ -255,7 +257,7 @@ fn dotnet_trace_says_the_same(dotnet_trace: &Peer, file: &Path, threads: &[Threa
             .map(|frame| (frame, their_ten.1, &theirs))
             .chain(their_ten.0.iter().map(|frame| (frame, our_ten.1, &ours)))
         {
-            // Frames with the same share as the tenth may change places with it.
+            // Frames with the share of the tenth may be exchanged for it.
             let share = shares.get(frame).copied().unwrap_or_default();
             assert!(share >= least - 0.0005, "{frame} of {name}\nours: {our_ten:#?}\ntheirs: {their_ten:#?}");
             let (our, their) = (100.0 * ours[frame], 100.0 * theirs[frame]);
@@ -264,13 +266,13 @@ fn dotnet_trace_says_the_same(dotnet_trace: &Peer, file: &Path, threads: &[Threa
     }
 }
 
-/// Frames that dotnet-trace adds.
+/// Returns whether dotnet-trace adds such frames.
 fn is_pseudo(name: &str) -> bool {
     const PSEUDO: [&str; 4] = ["(Non-Activities)", "Threads", "CPU_TIME", "UNMANAGED_CODE_TIME"];
     PSEUDO.contains(&name) || name.starts_with("Process64 ") || name.starts_with("Thread (")
 }
 
-/// The names of the ten largest, or of all if there are fewer, and the least share among them.
+/// Returns the names of the ten largest, or of all if there are fewer, and the smallest share among them.
 fn ten_largest<'a>(shares: &BTreeMap<&'a str, f64>) -> (Vec<&'a str>, f64) {
     let mut sorted: Vec<(&str, f64)> = shares.iter().map(|(name, share)| (*name, *share)).collect();
     sorted.sort_by(|a, b| b.1.total_cmp(&a.1));

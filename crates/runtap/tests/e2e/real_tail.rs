@@ -1,5 +1,4 @@
-//! `tail` shows what a program tells, while it runs: every event, those that a filter takes, up to the end that was asked
-//! for.
+//! `tail` shows a program's events while it runs: all events, or those that a filter selects, until the requested end.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,8 +12,8 @@ on_each_runtime!(
     every_event_is_a_line,
     the_last_events_are_not_held_back,
     filters_choose,
-    the_time_ends_it,
-    a_provider_that_says_nothing_is_named,
+    the_duration_ends_the_recording,
+    a_provider_without_events_is_named,
     a_reader_that_leaves_ends_it
 );
 on_the_newest_runtime!(
@@ -23,7 +22,7 @@ on_the_newest_runtime!(
     a_reader_that_leaves_ends_all,
 );
 
-/// `storm`, which writes so many events as soon as somebody listens.
+/// Starts `storm`, which writes `count` events as soon as a session enables them.
 fn storm(runtime: &RealRuntime, count: &str) -> Result<Target, Skip> {
     let arguments = ["2", "5000", "64", "600", count, "ints", "--stdin", "--linger", "600"];
     let mut target = Target::start(runtime.program("storm", &arguments)?);
@@ -39,7 +38,7 @@ fn lines(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What `tail` prints until the program has done its work.
+/// Returns the output of `tail` until the program has done its work.
 fn tail(target: &mut Target, more: &[&str]) -> String {
     let mut command = command(["tail", &target.p()]);
     command.args(STORM).args(more);
@@ -66,8 +65,8 @@ fn every_event_is_a_line(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A note as that of `trace`, never an error: whether there should have been events nobody can tell from outside.
-fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
+/// A note like that of `trace`, never an error: whether there should have been events is unknown.
+fn a_provider_without_events_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
     let note = "no events were received from Demo-Strom: the program wrote none, or the provider name";
     let tail = |more: &[&str]| {
@@ -78,11 +77,11 @@ fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Sk
     };
     tail(&["Demo-Strom"]).says(note);
     assert_eq!(tail(&["Demo-Strom", "--quiet"]).stderr, "");
-    // Beside one that does speak it is named alone.
+    // Beside a provider with events, only the silent one is named.
     let both = tail(&["Demo-Strom,Demo-Storm:0x7:5"]);
     both.says(note);
     assert!(both.text().contains("Demo-Storm") && !both.stderr.contains("Demo-Storm"), "{both}");
-    // Of several processes each is named.
+    // Each of several processes is named.
     let folder = folder();
     let (targets, name) = two_storms(runtime, folder.path(), ["1", "1"])?;
     let words = ["tail", "--all", "-n", &name, "--duration", "0.3", "--providers", "Demo-Strom"];
@@ -94,7 +93,7 @@ fn a_provider_that_says_nothing_is_named(runtime: &RealRuntime) -> Result<(), Sk
     Ok(())
 }
 
-/// Nothing follows the last events of a program that falls silent, but they are shown.
+/// No event follows the last ones of a program that becomes silent, but they are shown.
 fn the_last_events_are_not_held_back(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "500")?;
     let folder = folder();
@@ -121,7 +120,7 @@ fn filters_choose(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn the_time_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_duration_ends_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
     let finished = runtap(["tail", &target.p(), STORM[0], STORM[1], "--duration", "1s", "--format", "text"]);
     let text = finished.expect_code(0).text();
@@ -142,7 +141,7 @@ fn a_reader_that_leaves_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Two programs that have the same name, and what makes `tail` take both.
+/// Starts two programs with one name; returns the options that select both for `tail`.
 fn two_storms(
     runtime: &RealRuntime,
     folder: &Path,
@@ -172,7 +171,7 @@ fn several_processes_in_one_stream(runtime: &RealRuntime) -> Result<(), Skip> {
         for target in &mut targets {
             assert!(target.program.truth()["total"].as_u64() > Some(0));
         }
-        // Both have told all when the file has a line for each event; the head of a table is one more.
+        // All events are shown when the file has a line for each; the header of a table is one more.
         let expected = 5_000 + usize::from(format == "csv");
         eventually("a line for each event", || {
             (fs::read_to_string(&file).unwrap().lines().count() >= expected).then_some(())
@@ -214,7 +213,7 @@ fn one_of_several_that_is_killed_is_named(runtime: &RealRuntime) -> Result<(), S
     targets[0].program.begin();
     lines(2_000);
     targets[0].program.kill();
-    // The other one goes on.
+    // The other program keeps running.
     targets[1].program.begin();
     lines(4_000);
     running.signal(Signal::INT);
@@ -223,7 +222,7 @@ fn one_of_several_that_is_killed_is_named(runtime: &RealRuntime) -> Result<(), S
     Ok(())
 }
 
-/// Without a reader all sessions end, also those that have nothing to tell.
+/// Without a reader all sessions are stopped, including silent ones.
 fn a_reader_that_leaves_ends_all(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let (mut targets, name) = two_storms(runtime, folder.path(), ["1000000", "1"])?;

@@ -1,4 +1,4 @@
-//! `runtap test` on real applications: what people and programs get to see, and how it ends.
+//! `runtap test` on real applications: the output for users and programs, and exit codes.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{command, folder};
 
-/// `runtap test` of the newest orchard, with these options and this suite.
+/// Returns `runtap test` of the newest orchard, with these options and this suite.
 fn orchard(options: &[&str], suite: &str) -> Result<std::process::Command, Skip> {
     let runtime = RealRuntime::available(10)?;
     let module = test_application("orchard-2.5.2")?.join("orchard.dll");
@@ -17,7 +17,7 @@ fn orchard(options: &[&str], suite: &str) -> Result<std::process::Command, Skip>
     Ok(command)
 }
 
-/// Its end, where it can be run.
+/// Runs it and returns the result, if it can be run.
 fn finished(options: &[&str], suite: &str) -> Option<Finished> {
     match orchard(options, suite) {
         Ok(command) => Some(run(command)),
@@ -118,7 +118,7 @@ fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
     let Some(told) = json(&["--filter-uid", "nothing-like-it"]) else { return };
     assert!(names(&told, 8).is_empty());
     told.says("no test has the id nothing-like-it");
-    // An empty part of what is not empty has not failed.
+    // An empty part of a non-empty set has not failed.
     let ends = ["hash:1/2", "hash:2/2"].map(|part| {
         let options = ["--filter", "uid = apple-1", "--partition", part, "--format", "json"];
         finished(&options, "core").map(|told| {
@@ -154,7 +154,7 @@ fn reports_of_every_kind_are_written() {
     for (kind, part) in [
         ("junit", "<testsuites"),
         ("trx", "http://microsoft.com/schemas/VisualStudio/TeamTest/2010"),
-        // One begins and has no result: that is told beside them.
+        // One test starts and has no result, which is reported beside the others.
         ("ctrf", "\"tests\":28"),
         ("html", "<!doctype html>"),
     ] {
@@ -168,7 +168,7 @@ fn reports_of_every_kind_are_written() {
     }
 }
 
-/// Results have no classes: they come from the applications' lists.
+/// Results have no classes, which come from the applications' lists.
 #[test]
 fn classes_and_files_of_every_framework_are_in_the_reports() {
     let runtime = match RealRuntime::available(10) {
@@ -200,7 +200,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
         ] {
             assert!(report.contains(&text), "{name}: no {text}");
         }
-        // One test of the orchard has none, and neither has what is told of the one that does not end.
+        // One test of the orchard has none, and neither has the entry for the test that does not end.
         let unknown = format!("classname=\"{name}\"");
         assert_eq!(junit.matches(&unknown).count(), if name == "orchard" { 2 } else { 0 }, "{name}");
         if name != "orchard" {
@@ -210,7 +210,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
 }
 
 #[test]
-fn mistakes_are_told_with_the_platforms_code() {
+fn usage_errors_have_the_platforms_exit_code() {
     let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
     wrong(&[]).expect_code(5).says("no test application specified").says("hint:");
     wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
@@ -219,7 +219,7 @@ fn mistakes_are_told_with_the_platforms_code() {
     wrong(&["--no-such-option"]).expect_code(5).says("--no-such-option");
     wrong(&["/bin/true", "-e", "X"]).expect_code(5).says("NAME=VALUE");
     wrong(&["/bin/true", "--report", "x"]).expect_code(5).says("junit, trx, ctrf, html");
-    // Options that take no path, and one that takes all words.
+    // Options without a path, and one that takes all words.
     wrong(&["--rerun", "--list-tests", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
     wrong(&["--rerun", "latest", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
     wrong(&["--list-tests=xml", "/bin/true"]).expect_code(5).says("xml");
@@ -227,7 +227,7 @@ fn mistakes_are_told_with_the_platforms_code() {
         .expect_code(5)
         .says("/bin/true too")
         .says("put the path first");
-    // What would have no effect.
+    // Options that would have no effect.
     wrong(&["/bin/true", "--list-tests", "--summary"]).expect_code(5).says("--summary");
     wrong(&["/bin/true", "--list-tests", "--report", "junit"]).expect_code(5).says("--report");
     let negative = wrong(&["/bin/true", "--retries", "-1"]);
@@ -235,13 +235,13 @@ fn mistakes_are_told_with_the_platforms_code() {
     assert!(!negative.stderr.contains("-- -1"), "{negative}");
     wrong(&["/bin/true", "-j", "0"]).expect_code(5).says("at least 1");
     wrong(&["/bin/true", "--slow", "soon"]).expect_code(5).says("none switches it off");
-    // What is asked of us and not of the applications.
+    // Requests to runtap instead of the applications.
     for (word, says) in
         [("--list-tests", "runtap test PATH --list-tests"), ("--help", "runtap test PATH --help")]
     {
         wrong(&["/bin/true", "--", word]).expect_code(5).says(says);
     }
-    // No application of the platform at all; what its code means is not known then.
+    // Not an application of the platform: its exit code is not interpreted.
     let told = wrong(&["/bin/ls"]);
     let text = told.expect_code(1).text();
     assert!(
@@ -255,7 +255,7 @@ fn mistakes_are_told_with_the_platforms_code() {
 }
 
 #[test]
-fn it_is_said_once_that_runs_are_not_remembered() {
+fn a_missing_history_is_reported_once() {
     let folder = folder();
     let in_the_way = folder.path().join("file");
     fs::write(&in_the_way, "").unwrap();
@@ -425,7 +425,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
         let names = results.map(|line| line["uid"].as_str().unwrap().to_owned()).collect();
         (lines.last().unwrap().clone(), names)
     };
-    // Those whose names begin so are enough. As a whole, nothing is asked for by its id.
+    // Tests whose names begin like this suffice. The complete run requests nothing by id.
     let whole = told(&[]);
     let (_, mut all) = ends(whole.expect_code(0));
     all.retain(|uid| uid.starts_with("Shop.Cart.a") || uid.ends_with("Plain"));
@@ -434,7 +434,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     assert!(run.len() > 1 && run.len() < all.len(), "{run:?} of {all:?}");
     assert_eq!(end["passed"].as_u64(), Some(run.len() as u64));
     assert!(parts.text().contains("running them in smaller parts"), "{parts}");
-    // Each of the others is named, and no other: one whose process goes on without it too.
+    // Exactly the tests without a result are named.
     for uid in &all {
         let uid_in_json = Value::from(uid.as_str()).to_string();
         let uid_in_json = uid_in_json.trim_matches('"');

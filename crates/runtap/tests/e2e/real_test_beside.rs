@@ -1,12 +1,12 @@
-//! `runtap test` beside the real `dotnet test`: the same applications, the same totals.
+//! `runtap test` compared with the real `dotnet test`: equal applications, equal totals.
 
 use runtap_testkit::{DotnetTest, RealRuntime, Skip, run, test_application};
 use serde_json::Value;
 
 use crate::common::{command, folder};
 
-/// Total, failed, succeeded, skipped, as `dotnet test` counts: whatever did not pass has failed. Applications are a folder
-/// and a file in it each.
+/// Returns total, failed, succeeded, skipped, as `dotnet test` counts: every test that did not pass has failed. Each
+/// application is a folder and a file in it.
 fn beside(applications: &[(&str, &str)], options: &[&str]) -> Result<[[u64; 4]; 2], Skip> {
     let (runtime, sdk) = (RealRuntime::available(10)?, DotnetTest::available()?);
     let folder = folder();
@@ -68,12 +68,12 @@ fn older_platforms_too() {
 }
 
 #[test]
-fn mstest_too() {
+fn mstest_totals_agree() {
     are_equal(&[("library-mstest-4.5.2", "library-mstest.dll")], &[]);
 }
 
 #[test]
-fn nunit_too() {
+fn nunit_totals_agree() {
     are_equal(&[("library-nunit-5.0.0", "library-nunit.dll")], &[]);
 }
 
@@ -91,12 +91,12 @@ fn several_applications_of_different_frameworks_too() {
 }
 
 #[test]
-fn xunit_too() {
+fn xunit_totals_agree() {
     let [theirs, ours] = match beside(&[("library-xunit-3.2.2", "library-xunit.dll")], &[]) {
         Ok(both) => both,
         Err(skip) => return skip.report(),
     };
-    // After its test that takes too long, it sends one more result about cleaning up, or it does not: by chance.
+    // After its test that times out, it randomly sends one more result about cleaning up.
     let without = |[total, failed, passed, skipped]: [u64; 4]| [total - failed, passed, skipped];
     assert_eq!(without(theirs), without(ours));
     assert!(theirs[1].abs_diff(ours[1]) <= 1, "{theirs:?} {ours:?}");

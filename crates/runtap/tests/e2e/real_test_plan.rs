@@ -1,4 +1,4 @@
-//! `runtap test` on what it knows of earlier runs, and by a configuration file.
+//! `runtap test` with the history of earlier runs, and with a configuration file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::common::{command, folder};
 
-/// `runtap test` in a directory, with its own history there, of applications of .NET 10.
+/// Runs `runtap test` in a directory with its own history, on applications of .NET 10.
 struct Trial {
     directory: tempfile::TempDir,
     dotnet: PathBuf,
@@ -18,7 +18,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Of these applications, each by its folder and its name.
+    /// Creates a trial with these applications, each given by its folder and its name.
     fn of(modules: &[(&str, &str)]) -> Option<Self> {
         let trial = || {
             let modules: Result<Vec<_>, Skip> =
@@ -41,7 +41,7 @@ impl Trial {
         command
     }
 
-    /// Starts take almost no time in what is known of earlier runs: how long they take depends on what else is running.
+    /// Reduces the recorded start-up times to almost zero, since they depend on other load.
     fn forget_starts(&self) {
         for entry in fs::read_dir(self.path().join("history")).unwrap() {
             let path = entry.unwrap().path();
@@ -66,7 +66,7 @@ fn lines(told: &str) -> Vec<Value> {
     told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The ids of tests that have ended, sorted.
+/// Returns the sorted ids of finished tests.
 fn uids(lines: &[Value]) -> Vec<String> {
     let results = lines.iter().filter(|line| line["type"] == "test-result");
     let mut uids: Vec<_> = results.map(|line| line["uid"].as_str().unwrap().to_owned()).collect();
@@ -74,7 +74,7 @@ fn uids(lines: &[Value]) -> Vec<String> {
     uids
 }
 
-/// The modules in the order in which they have introduced themselves.
+/// Returns the modules in the order of their handshakes.
 fn order(lines: &[Value]) -> Vec<String> {
     let starts = lines.iter().filter(|line| line["type"] == "module-start");
     starts.map(|line| line["module"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
@@ -97,7 +97,7 @@ fn the_longest_modules_come_first_once_they_are_known() {
     trial.forget_starts();
     let again = lines(trial.run(&["-j", "1"], &[]).expect_code(2).text());
     let order = order(&again);
-    // The others take a second and less, in which starts decide.
+    // The others take at most a second, so start-up times determine their order.
     assert_eq!(order[..2], ["foxtrot.dll", "echo.dll"], "{order:?}");
     assert_eq!(uids(&first), uids(&again));
 }
@@ -132,7 +132,7 @@ fn failed_tests_are_run_again_until_there_are_none() {
     assert_eq!(uids(&first).len(), 3);
     let again = lines(trial.run(&["--rerun", "latest"], &suite).expect_code(2).text());
     assert_eq!(uids(&again), ["flaky-1", "never"]);
-    // With a filter besides, only what matches both.
+    // With an additional filter, only tests that match both.
     let one = lines(trial.run(&["--rerun", "--filter", "uid = never"], &suite).expect_code(2).text());
     assert_eq!(uids(&one), ["never"]);
     let steady = ["--suite", "fast:2"];
@@ -144,7 +144,7 @@ fn failed_tests_are_run_again_until_there_are_none() {
 }
 
 #[test]
-fn what_was_broken_or_stopped_is_run_again_as_a_whole() {
+fn broken_or_stopped_modules_are_rerun_completely() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "slow:4:2000"];
     trial.run(&["--timeout", "900ms"], &suite).expect_code(3);
@@ -165,7 +165,7 @@ fn parts_by_time_are_all_tests_together() {
     let history = fs::read(&file).unwrap();
     let mut parts = Vec::new();
     for part in ["timing:1/2", "timing:2/2"] {
-        // Each machine has the same history.
+        // Each machine has an equal history.
         fs::write(&file, &history).unwrap();
         parts.push(uids(&lines(trial.run(&["--partition", part], &suite).expect_code(0).text())));
     }
@@ -176,7 +176,7 @@ fn parts_by_time_are_all_tests_together() {
 }
 
 #[test]
-fn failures_in_quarantine_are_told_and_do_not_count() {
+fn failures_in_quarantine_are_reported_but_do_not_count() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "flaky:1"];
     let told = lines(trial.run(&["--quarantine", "class = Flaky"], &suite).expect_code(0).text());
@@ -222,7 +222,7 @@ fn a_file_configures_runs_and_the_command_line_overrides_it() {
         .expect_code(5)
         .says("runtap.toml, line 2, column 1: there is no key 'retry'")
         .says("is it 'retries'?");
-    // A limit of the file is switched off by the command line.
+    // A limit in the file is disabled on the command line.
     fs::write(trial.path().join("runtap.toml"), "[test]\ntimeout-per-test = '100ms'").unwrap();
     let slow = ["--suite", "slow:1:30000"];
     assert_eq!(end(trial.run(&[], &slow).expect_code(2))["timeout"], 1);

@@ -1,5 +1,5 @@
-//! Ctrl-C typed on a terminal: the kernel sends it to runtap, to the command, and to all that the command has started, at
-//! the same time. Whatever that does to each of them, nobody is left suspended.
+//! Ctrl-C typed on a terminal: the kernel sends it to runtap, to the command, and to all of its children at once.
+//! Whatever it does to each of them, no process stays suspended.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,17 +14,17 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tempfile::TempDir;
 
 use crate::common::{all_have_ended, count_of, counts, folder, trace_of};
-use crate::real_launch::{MOMENTS, Moments, SPAN, TREE};
+use crate::real_launch::{MOMENTS, Moments, TREE, TREE_DURATION};
 
 on_each_runtime!(typed_when_the_tree_is_up, typed_at_any_moment);
 
-/// The end of text: what a terminal takes for Ctrl-C.
+/// The control character that a terminal interprets as Ctrl-C.
 const CTRL_C: &[u8] = &[3];
 
-/// A command in a session of its own, in the foreground of a terminal.
+/// A command in its own session, in the foreground of a terminal.
 struct OnTerminal {
     running: Running,
-    /// The other end of the terminal: what is written here is typed there.
+    /// The other end of the terminal: bytes written here are typed there.
     keyboard: File,
 }
 
@@ -35,7 +35,7 @@ impl OnTerminal {
         unlockpt(&keyboard).unwrap();
         let name = ptsname(&keyboard, Vec::new()).unwrap();
         let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        // It becomes the controlling terminal; setsid turns into the command.
+        // It becomes the controlling terminal; setsid executes the command.
         let mut setsid = Command::new("setsid");
         setsid.arg("--ctty").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -46,7 +46,7 @@ impl OnTerminal {
         }
         setsid.stdin(terminal).stdout(std::process::Stdio::piped());
         let keyboard = File::from(keyboard);
-        // Nobody waits for room on the screen.
+        // Reads the screen, so that no writer blocks.
         let mut screen = keyboard.try_clone().unwrap();
         thread::spawn(move || {
             let mut shown = [0; 4096];
@@ -56,7 +56,7 @@ impl OnTerminal {
     }
 
     fn type_ctrl_c(&mut self) {
-        // Without a reader the terminal is gone already.
+        // The terminal may be closed already.
         let _ = self.keyboard.write_all(CTRL_C);
     }
 
@@ -93,13 +93,13 @@ fn typed_when_the_tree_is_up(runtime: &RealRuntime) -> Result<(), Skip> {
     tracing.type_ctrl_c();
     let finished = tracing.wait();
     all_have_ended(folder.path());
-    // The command's own code, which did not make a good end of it.
+    // The command's own code, since it did not exit in order.
     assert_eq!(finished.code(), Some(130), "{finished}");
     let summary = finished.json();
     let processes = summary["processes"].as_array().unwrap();
     assert_eq!(processes.len(), TREE, "{finished}");
     for process in processes {
-        // The signal ends a program that does not listen to it, in the midst of its stream.
+        // The signal terminates a program that does not handle it, in the middle of its stream.
         let code = if process["partial"].is_null() { 0 } else { 5 };
         let counts = counts(process["outputs"][0]["path"].as_str().unwrap().as_ref(), code);
         assert_eq!(count_of(&counts, "Microsoft-Windows-DotNETRuntime", 187), 1, "{finished}");
@@ -114,12 +114,12 @@ fn typed_at_any_moment(runtime: &RealRuntime) -> Result<(), Skip> {
         let (children, folder) = children(runtime, "0.3")?;
         let file = folder.path().join("x.nettrace");
         let mut tracing = tracing(&children, &file);
-        let moment: Duration = moments.next(SPAN);
+        let moment: Duration = moments.next(TREE_DURATION);
         thread::sleep(moment);
         tracing.type_ctrl_c();
         let finished = tracing.wait();
         all_have_ended(folder.path());
-        // Before it listens to signals, one ends it as it ends every program.
+        // Before runtap handles signals, a signal terminates it like any program.
         assert!(finished.code().is_some() || finished.stdout.is_empty(), "{n}, after {moment:?}: {finished}");
         if !finished.stdout.is_empty() {
             let summary = finished.json();

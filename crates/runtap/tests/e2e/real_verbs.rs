@@ -1,4 +1,4 @@
-//! The verbs that change a process: what they say, and that it is so.
+//! The verbs that change a process: their output, and their effect.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ on_each_runtime!(
     variables_change_for_the_program,
     a_hook_runs_at_once,
     a_hook_waits_for_a_suspended_program,
-    a_file_that_is_no_hook_is_not_sent,
+    a_file_that_is_not_an_assembly_is_not_sent_as_a_hook,
     a_profiler_is_attached_with_its_data,
     a_profiler_that_refuses_says_so,
     a_profiler_is_loaded_at_the_start,
@@ -20,7 +20,7 @@ on_each_runtime!(
     a_perf_map_at_the_start_is_refused_where_it_would_kill,
 );
 
-/// A program that does nothing until it is told to.
+/// A program that is idle until it receives input.
 const IDLE: [&str; 3] = ["0.05", "1000", "--stdin"];
 pub(crate) const CLASS_ID: &str = "{D0D0CAFE-0001-4002-8003-A0B0C0D0E0F0}";
 
@@ -52,12 +52,12 @@ fn variables_change_for_the_program(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(env(&target, "RUNTAP_E2E_A").as_deref(), Some("grün 🦀=1"));
     assert_eq!(env(&target, "RUNTAP_E2E_EMPTY").as_deref(), Some(""));
     assert_eq!(env(&target, "RUNTAP_E2E_OLD"), None);
-    // The program itself sees it: its hook writes to the file that a variable names.
+    // The program itself sees the variable: its hook writes to the file that the variable names.
     let out = target.temp.path().join("hook.txt");
     runtap(["set-env", "-p", &p, &format!("DEMO_HOOK_OUT={}", out.display())]).expect_code(0);
     runtap(["startup-hook", &p, &hook()?]).expect_code(0);
     assert!(fs::read_to_string(&out).unwrap().starts_with(&format!("hook pid={p} ")));
-    // A mistake in one keeps the others from having an effect.
+    // An error in one assignment prevents all of them.
     runtap(["set-env", &p, "RUNTAP_E2E_B=1", "=2"]).expect_code(2).says("no name");
     assert_eq!(env(&target, "RUNTAP_E2E_B"), None);
     runtap(["set-env", &p]).expect_code(2);
@@ -72,7 +72,7 @@ fn a_hook_runs_at_once(runtime: &RealRuntime) -> Result<(), Skip> {
     runtap(["startup-hook", "-p", &target.p(), &hook()?]).expect_code(0).says("startuphook.dll");
     let line = fs::read_to_string(&out).unwrap();
     assert!(line.contains("entry=spin args=0.05|1000|--stdin"), "{line}");
-    // The same once more runs once more. A relative path counts from our directory.
+    // A repeated hook runs again. A relative path refers to runtap's working directory.
     let hook = PathBuf::from(hook()?);
     let mut again = command(["startup-hook", &target.p(), "startuphook.dll"]);
     again.current_dir(hook.parent().unwrap());
@@ -93,7 +93,7 @@ fn a_hook_waits_for_a_suspended_program(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-fn a_file_that_is_no_hook_is_not_sent(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_file_that_is_not_an_assembly_is_not_sent_as_a_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let text = target.temp.path().join("text.dll");
     fs::write(&text, "no assembly").unwrap();
@@ -167,7 +167,7 @@ fn a_profiler_is_loaded_at_the_start(runtime: &RealRuntime) -> Result<(), Skip> 
     target.resume_to_its_end();
     assert_eq!(fs::read_to_string(&out).unwrap(), "init\nshutdown\n");
 
-    // A program that runs would say OK and do nothing.
+    // A running program would answer OK and do nothing.
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let mut again = again;
     again[2] = target.p();
@@ -203,7 +203,7 @@ fn perf_maps_grow_until_they_are_disabled(runtime: &RealRuntime) -> Result<(), S
     target.program.wait_for("done");
     assert_eq!(size(&map), stopped, "nothing is written any more");
     assert!(!text.contains("dm_19999"), "the program had not compiled all of them by then");
-    // All of them come anew.
+    // All of them are sent again.
     let all = json(["perfmap", "enable", &p, "--format", "json"]);
     assert!(
         all["files"]

@@ -1,5 +1,5 @@
-//! Reads speedscope files: ours, which are sampled, and dotnet-trace's, which are evented. Numbers are in the unit of
-//! the file. Does not judge.
+//! Reads speedscope files: runtap's, which are sampled, and dotnet-trace's, which are evented. Numbers are in the unit
+//! of the file. Makes no judgements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,17 +11,17 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) name: String,
-    /// What was on the stack, outermost first, and for how long; in the order of time.
+    /// The stacks, outermost frame first, and their durations, ordered by time.
     pub(crate) slices: Vec<(Vec<String>, f64)>,
 }
 
 impl Thread {
-    /// The time of all its slices.
+    /// Returns the total time of its slices.
     pub(crate) fn total(&self) -> f64 {
         self.slices.iter().map(|(_, weight)| weight).sum()
     }
 
-    /// Part of the total during which a frame was anywhere on the stack, by frame.
+    /// Returns for each frame the share of the total during which it was anywhere on the stack.
     pub(crate) fn inclusive(&self) -> BTreeMap<&str, f64> {
         let total = self.total();
         let mut shares = BTreeMap::new();
@@ -33,7 +33,8 @@ impl Thread {
         shares
     }
 
-    /// The same time in parts, one after the other: how much of each a frame that `fits` is on the stack.
+    /// Splits the time into consecutive parts of equal length; returns for each the share during which a frame that
+    /// `fits` is on the stack.
     pub(crate) fn shares_in_parts(&self, parts: u32, fits: impl Fn(&str) -> bool) -> Vec<f64> {
         let part = self.total() / f64::from(parts);
         let mut shares = Vec::new();

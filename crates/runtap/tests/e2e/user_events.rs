@@ -1,5 +1,6 @@
-//! `trace --user-events`: refused before anything is sent where the kernel can't do it; else the descriptor of the
-//! kernel's file reaches the target. What the kernel would do with the events is not tried here: few have it.
+//! `trace --user-events`: rejected before any request is sent if the kernel does not support it; otherwise the
+//! descriptor of the kernel's file is passed to the target. What the kernel does with the events is not tested here,
+//! since few kernels support them.
 
 use std::fs;
 use std::io::{IoSliceMut, Read, Write};
@@ -30,7 +31,7 @@ const KERNEL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const GC: &str = "Microsoft-Windows-DotNETRuntime";
 const ID: SessionId = SessionId(0x77);
 
-/// `runtap` where the kernel seems to have `user_events`: its file is an empty one.
+/// Returns `runtap` where the kernel seems to have `user_events`: its file is an empty one.
 fn with_a_file(arguments: &[&str], shown: &Path) -> Result<Command, Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can make a mount namespace"));
@@ -55,7 +56,7 @@ fn real_the_kernel_is_looked_at_first(runtime: &RealRuntime) -> Result<(), Skip>
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let refused = runtap(["trace", "-p", &target.p(), "--clrevents", "gc", "--user-events", "dotnet_{pid}"]);
     refused.expect_code(1).says("this kernel has no user_events").says("CONFIG_USER_EVENTS");
-    // Not even a process that is not there is looked for.
+    // A missing process is not even looked up.
     runtap(["trace", "-p", "4194304", "--clrevents", "gc", "--user-events", "x"])
         .expect_code(1)
         .says("kernel");
@@ -63,7 +64,7 @@ fn real_the_kernel_is_looked_at_first(runtime: &RealRuntime) -> Result<(), Skip>
     Ok(())
 }
 
-/// A runtime that knows the command looks at the descriptor and refuses; an older one knows nothing of it.
+/// A runtime that supports the command checks the descriptor and rejects it; an older one does not know the command.
 fn real_another_file_does_no_harm(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let shown = target.temp.path().join("inode");
@@ -79,7 +80,7 @@ fn real_another_file_does_no_harm(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The descriptor is handed into another pid and mount namespace.
+/// The descriptor is passed into another pid and mount namespace.
 fn real_another_file_reaches_a_container(runtime: &RealRuntime) -> Result<(), Skip> {
     let place = Place::new()?;
     let temp = place.path().join("inside");
@@ -101,7 +102,7 @@ fn real_another_file_reaches_a_container(runtime: &RealRuntime) -> Result<(), Sk
 }
 
 #[test]
-fn mistakes_are_told_first() {
+fn usage_errors_are_reported_first() {
     let user_events =
         |spec: &str| runtap(["trace", "-p", "4194304", "--clrevents", "gc", "--user-events", spec]);
     user_events("Other=x").expect_code(2).says("Other, which is not recorded");
@@ -111,7 +112,7 @@ fn mistakes_are_told_first() {
     runtap(["trace", "--user-events", "x", "--", "true"]).expect_code(2);
 }
 
-/// One message of a client, and the descriptor that follows it; nothing if it says nothing.
+/// Returns one message of a client, and the descriptor that follows it; `None` if the client sends nothing.
 fn receive(stream: &mut UnixStream) -> Option<(Request, Option<OwnedFd>, Server)> {
     let mut server = Server::with_user_events();
     let mut descriptor = None;
@@ -139,7 +140,7 @@ fn receive(stream: &mut UnixStream) -> Option<(Request, Option<OwnedFd>, Server)
     }
 }
 
-/// A runtime that starts such sessions, and tells what it was asked and the inode of the file that it was given.
+/// Simulates a runtime that starts such sessions, and reports the requests and the inode of the received file.
 fn serve(listener: &UnixListener, tell: &Sender<(Request, Option<u64>)>) {
     let mut session = None;
     for stream in listener.incoming() {

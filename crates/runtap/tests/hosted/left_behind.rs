@@ -1,5 +1,5 @@
-//! Wrapped commands of many processes, and what is left of them when the wrapper or its keeper is killed; applications, and
-//! what is left of them when the runner is killed or ends them.
+//! Wrapped commands of many processes, and the remaining processes when the wrapper or its keeper is killed;
+//! applications, and the remaining processes when the runner is killed or stops them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::servers::runtap;
 
-/// A server, in a process group of its own, as a shell starts it.
+/// Starts a server in its own process group, as a shell does.
 pub(crate) fn start(command: Command) -> Child {
     use std::os::unix::process::CommandExt as _;
     let mut command = if is_interrupt_ignored() { with_default_interrupt(&command) } else { command };
@@ -19,8 +19,8 @@ pub(crate) fn start(command: Command) -> Child {
     command.spawn().expect("it can be started")
 }
 
-/// What is started in the background of a script inherits that SIGINT does nothing, and then a program that does not handle it
-/// is not ended by it.
+/// Returns whether SIGINT is ignored: background processes of a script inherit that, and then a program without a
+/// handler is not terminated by it.
 fn is_interrupt_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").expect("it can be read");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("it is there");
@@ -43,7 +43,7 @@ fn with_default_interrupt(command: &Command) -> Command {
     wrapped
 }
 
-/// Nobody may wait for its end where it was left to the first process of a container: it is gone all the same.
+/// Waits until a process has exited. It may stay a zombie if its parent is the first process of a container.
 pub(crate) fn is_gone(what: &str, pid: Pid) {
     let has_ended = || {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn is_gone(what: &str, pid: Pid) {
     eventually(what, || (test_kill_process(pid).is_err() || has_ended()).then_some(()));
 }
 
-/// The process id that a test or a command has written.
+/// Returns the process id that a test or a command has written.
 pub(crate) fn written(file: &Path) -> Pid {
     eventually("the test has begun", || {
         let text = fs::read_to_string(file).ok()?;
@@ -72,9 +72,9 @@ pub(crate) struct Wrapped {
 }
 
 impl Wrapped {
-    /// A shell, a child of it, a daemon with a session of its own whose parent has ended, and one that is in the group. Each
-    /// writes its process id; none of them says anything more, so nobody ends because a pipe has broken. What the shell does
-    /// then is `last`.
+    /// Creates a module that wraps a shell, its child, an orphaned daemon with its own session, and an orphan in the
+    /// group. Each writes its process id and nothing else, so none exits because of a broken pipe. Finally the shell
+    /// runs `last`.
     pub(crate) fn new(folder: &Path, last: &str) -> Self {
         let script = format!(
             "cd '{}'; (setsid sh -c 'echo $$ > daemon; exec sleep 300' > /dev/null 2>&1 &); (sh -c 'echo $$ > orphan; exec \
@@ -93,7 +93,7 @@ impl Wrapped {
         self.folder.join("wrapped")
     }
 
-    /// Waits until all of them run: those of the command, the shell last; the keeper; the wrapper.
+    /// Waits until all processes run: those of the command, with the shell last; the keeper; the wrapper.
     pub(crate) fn processes(&self) -> Processes {
         let file = |name| self.folder.join(name);
         let shell = written(&file("shell"));
@@ -134,7 +134,7 @@ impl Processes {
 pub(crate) fn a_wrapper_that_is_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let wrapped = Wrapped::new(folder.path(), "wait; sleep 300");
-    // Its tests are listed afterwards, to find the one by which it ended; the command never lists any.
+    // Afterwards the tests are listed, to find the one that terminated the process; the command never lists any.
     let limit = ["test", "--start-timeout", "20s"].map(Path::new);
     let mut server = start(runtap(limit.into_iter().chain([wrapped.path().as_path()])));
     let processes = wrapped.processes();
@@ -151,7 +151,7 @@ pub(crate) fn a_keeper_that_is_killed() {
     kill_process(processes.keeper, Signal::KILL).expect("it runs");
     assert_eq!(server.wait().expect("it is our child").code(), Some(1), "the command has no end");
     let [daemon, orphan, child] = processes.command;
-    // Of the daemon, which is not in the group, only the keeper knew.
+    // Only the keeper knew the daemon, which is not in the group.
     kill_process(daemon, Signal::KILL).expect("it runs");
     for pid in [orphan, child, processes.shell] {
         is_gone("the group has ended", pid);
@@ -174,14 +174,14 @@ pub(crate) fn a_command_that_ends_by_itself_may_leave_a_daemon() {
     }
 }
 
-/// An application that never speaks, with a daemon: without a parent and an environment, in a session of its own. Both write
-/// their process ids.
-struct Silent {
+/// An application that never connects, with a daemon: orphaned, with an empty environment, in its own session. Both
+/// write their process ids.
+struct SilentApplication {
     folder: tempfile::TempDir,
 }
 
-impl Silent {
-    /// `first` is done before anything else.
+impl SilentApplication {
+    /// Creates it; `first` runs before anything else.
     fn new(first: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let script = format!(
@@ -199,7 +199,7 @@ impl Silent {
         self.folder.path().join("silent")
     }
 
-    /// The application and the daemon, as soon as both run.
+    /// Returns the application and the daemon, as soon as both run.
     fn processes(&self) -> [Pid; 2] {
         ["application", "daemon"].map(|name| written(&self.folder.path().join(name)))
     }
@@ -211,7 +211,7 @@ fn are_gone([application, daemon]: [Pid; 2]) {
 }
 
 pub(crate) fn a_runner_that_is_killed() {
-    let silent = Silent::new("trap '' INT TERM");
+    let silent = SilentApplication::new("trap '' INT TERM");
     let mut runner = start(runtap([Path::new("test"), &silent.path()]));
     let processes = silent.processes();
     runner.kill().expect("it runs");
@@ -220,9 +220,9 @@ pub(crate) fn a_runner_that_is_killed() {
 }
 
 pub(crate) fn an_application_that_is_ended() {
-    // It ends at the signal, or has to be killed.
+    // It exits on the signal, or has to be killed.
     for first in ["trap 'exit 3' INT", "trap '' INT"] {
-        let silent = Silent::new(first);
+        let silent = SilentApplication::new(first);
         let limits = ["test", "--timeout", "5s", "--grace", "1s"].map(Path::new);
         let mut runner = start(runtap(limits.into_iter().chain([silent.path().as_path()])));
         let processes = silent.processes();
@@ -232,7 +232,7 @@ pub(crate) fn an_application_that_is_ended() {
 }
 
 pub(crate) fn an_application_that_ends_by_itself_may_leave_a_daemon() {
-    let silent = Silent::new("");
+    let silent = SilentApplication::new("");
     let text = fs::read_to_string(silent.path()).expect("it was written");
     fs::write(silent.path(), text.replace("sleep 300 & wait\nsleep 300\n", "exit 0\n"))
         .expect("it can be written");

@@ -1,7 +1,8 @@
-//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and of its harness, and
-//! commands that `runtap mtp host` wraps. This program is the applications too, and its tests are run by that harness.
+//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and of its harness,
+//! and commands that `runtap mtp host` wraps. This program also acts as the applications, and its tests are run by that
+//! harness.
 
-// Programs of their own elsewhere, modules here.
+// Separate programs elsewhere, modules here.
 #[expect(unreachable_pub, reason = "it is a program of its own")]
 #[path = "../../../tests/mtp-host/examples/application.rs"]
 mod application;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         real_mtp_host::a_native_executable,
         real_mtp_host::types_and_durations,
         real_mtp_host::rust_and_dotnet_modules_in_one_run,
-        real_mtp_host::what_is_said_is_by_the_rules,
+        real_mtp_host::messages_conform_to_the_rules,
         real_mtp_host::attempts_of_an_orchestrator,
         real_mtp_host::http_is_the_other_transport,
         real_mtp_host::many_results_take_few_messages,
@@ -46,9 +47,9 @@ fn main() -> ExitCode {
         real_interrupted::a_server_that_is_killed,
         real_interrupted::a_wrapper_that_is_killed,
         real_options::scripts_of_ones_own_pass_the_servers_options_on,
-        real_options::the_negotiated_version_is_said,
+        real_options::the_negotiated_version_is_reported,
         real_options::files_that_a_command_leaves,
-        real_options::quiet_libtest_is_refused,
+        real_options::quiet_libtest_is_rejected,
         real_options::a_test_that_ends_the_process,
         real_texts::of_the_harness,
         real_texts::of_a_wrapped_command,

@@ -1,4 +1,4 @@
-//! Ctrl-C, and servers and wrappers that die: nothing of ours stays behind.
+//! Ctrl-C, and killed servers and wrappers: no process of runtap stays behind.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,20 +13,20 @@ use crate::left_behind::{Wrapped, is_gone, start, written};
 use crate::samples::module;
 use crate::servers::{dotnet_test, or_skip, runtap};
 
-/// SIGINT to the group, as a terminal sends it. How long the server has lived on.
+/// Sends SIGINT to the group, as a terminal does. Returns the time until the server has exited.
 fn interrupt(server: &mut Child) -> Duration {
     kill_process_group(Pid::from_child(server), Signal::INT).expect("the group is there");
     let started = Instant::now();
     server.wait().expect("it is our child");
     let lived = started.elapsed();
-    // The bar is 20 ms on a machine that has nothing else to do, which `cargo xtask bench host` measures: here only that it
-    // does not wait for something.
+    // The limit is 20 ms on an idle machine, which `cargo xtask bench host` measures: this test only checks that the
+    // server waits for nothing.
     let _ = writeln!(std::io::stderr(), "dotnet test was gone {} ms after SIGINT", lived.as_millis());
     lived
 }
 
-/// Far less than what is running takes, which is five minutes, and far more than a machine that stands still for a while.
-const NOT_WAITED: Duration = Duration::from_secs(30);
+/// Far less than the five minutes of the running tests, and far more than a stall of the machine.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn the_harness() -> Outcome {
     or_skip(|| {
@@ -36,7 +36,7 @@ pub(crate) fn the_harness() -> Outcome {
         let mut server = start(dotnet_test(folder.path(), "sleeps", &[])?);
         let pid = written(&file);
         let lived = interrupt(&mut server);
-        assert!(lived < NOT_WAITED, "{lived:?}");
+        assert!(lived < MAX_WAIT, "{lived:?}");
         is_gone("the application has ended", pid);
         Ok(())
     })
@@ -49,9 +49,9 @@ pub(crate) fn a_wrapped_command() -> Outcome {
         let mut server = start(dotnet_test(folder.path(), "wrapped", &[])?);
         let processes = wrapped.processes();
         let lived = interrupt(&mut server);
-        assert!(lived < NOT_WAITED, "{lived:?}");
+        assert!(lived < MAX_WAIT, "{lived:?}");
         processes.are_gone();
-        // The same by `runtap test`, which asks over the control pipe.
+        // With `runtap test`, which cancels over the control pipe.
         let mut server = start(runtap([Path::new("test"), &wrapped.path()]));
         let processes = wrapped.processes();
         kill_process(Pid::from_child(&server), Signal::INT).expect("it is there");

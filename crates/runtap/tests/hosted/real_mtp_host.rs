@@ -11,7 +11,8 @@ use crate::real_wrapped::write;
 use crate::samples::{SAMPLE, module};
 use crate::servers::{Sums, dotnet_test, in_order, masked, or_skip, our_sums, runtap, sums, with_own_places};
 
-/// The suite `core` of the orchard: 11 pass, 14 do not (8 fail, 3 are errors, 2 take too long, 1 is cancelled), 2 are skipped.
+/// The suite `core` of the orchard: 11 pass, 14 do not (8 fail, 3 are errors, 2 time out, 1 is cancelled), 2 are
+/// skipped.
 const ORCHARD: Sums = [27, 14, 11, 2];
 
 fn folder() -> tempfile::TempDir {
@@ -50,7 +51,7 @@ pub(crate) fn a_test_binary_of_the_harness() -> Outcome {
             assert!(text.contains(part), "{part}: {told}");
         }
         assert_eq!(our_sums(folder.path(), &[&path], &[])?, ([8, 3, 3, 2], Some(2)));
-        // What a test has said, its place and its traits reach a server that asks.
+        // A test's output, its location and its traits reach a server that requests them.
         let mut command = runtap([Path::new("test"), &path, Path::new("--format"), Path::new("json")]);
         with_own_places(&mut command, folder.path());
         let told = run(command);
@@ -103,10 +104,10 @@ pub(crate) fn exit_codes() -> Outcome {
     })
 }
 
-/// A program that servers start as it is, without a shell before it.
+/// A program that servers start directly, without a shell.
 pub(crate) fn a_native_executable() -> Outcome {
     or_skip(|| {
-        // On the disk of the program: a link of it is the same file.
+        // On the program's disk, so that a hard link is possible.
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for a test");
         let path = folder.path().join("native");
         fs::hard_link(std::env::current_exe().expect("this program has a path"), &path).expect("a link");
@@ -125,12 +126,12 @@ pub(crate) fn a_native_executable() -> Outcome {
     })
 }
 
-/// A field of a message as `mtp inspect` shows it: its number, its name, its value.
+/// Returns a field of a message as shown by `mtp inspect`: its number, its name, its value.
 fn field<'a>(message: &'a Value, name: &str) -> Option<&'a Value> {
     message.as_array()?.iter().find(|field| field[1] == name).map(|field| &field[2])
 }
 
-/// What the real one is told of a failure and of a duration, and does not print.
+/// The type of a failure and a duration, which the real server receives but does not print.
 pub(crate) fn types_and_durations() -> Outcome {
     or_skip(|| {
         let folder = folder();
@@ -177,7 +178,7 @@ pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
                 fs::copy(entry.path(), copied.join(entry.file_name())).expect("it can be copied");
             }
         }
-        // Its own options mean nothing to others: both run all that they have.
+        // Its own options have no effect on the others: both run all their tests.
         let rust = module(folder.path(), "harness", "harness");
         let more = module(folder.path(), "application", "application");
         let told = run(dotnet_test(folder.path(), "harness;application;orchard/orchard.dll", &[])?);
@@ -195,7 +196,7 @@ pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
     })
 }
 
-pub(crate) fn what_is_said_is_by_the_rules() -> Outcome {
+pub(crate) fn messages_conform_to_the_rules() -> Outcome {
     or_skip(|| {
         for name in ["harness", "application", "wrapped"] {
             let folder = folder();
@@ -214,8 +215,8 @@ pub(crate) fn what_is_said_is_by_the_rules() -> Outcome {
     })
 }
 
-/// A run, a list and the help under the real one, a run under ours: recorded, and checked by `runtap mtp lint`, which knows
-/// the version that was negotiated.
+/// Records a run, a list and the help under the real server, and a run under runtap; checks them by `runtap mtp lint`,
+/// which considers the negotiated version.
 fn is_by_the_rules(folder: &Path, module: &Path) -> Result<(), Skip> {
     let (file, recorded) = (folder.join("talk-%p.jsonl"), folder.join("recorded"));
     let words = ["mtp", "record", "-o", file.to_str().unwrap(), "--write-module"];
@@ -273,7 +274,7 @@ pub(crate) fn http_is_the_other_transport() -> Outcome {
         assert_eq!(listed.expect_code(0).text().matches("math::").count(), 3, "{listed}");
         let help = told(&path, &["--help"]);
         assert!(help.expect_code(0).text().contains("--include-ignored"), "{help}");
-        // A wrapped command speaks it as well.
+        // A wrapped command uses the protocol as well.
         write(
             folder.path(),
             &["--from", "tap"],
@@ -300,7 +301,7 @@ pub(crate) fn many_results_take_few_messages() -> Outcome {
             Ok(document["rows"].as_array().unwrap().iter().filter(|row| row["id"] == 6).count())
         };
         let count = counted("many:2000")?;
-        // A message grows while the server is busy: on a quick machine one can have all of them.
+        // A message grows while the server is busy: on a fast machine one can contain all results.
         assert!((1..200).contains(&count), "{count}");
         assert_eq!(counted("unbatched:2000")?, 2000);
         Ok(())

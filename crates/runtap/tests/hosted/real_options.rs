@@ -1,4 +1,4 @@
-//! What people ask of modules beside a run: their own scripts, the version that was negotiated, files, and what goes wrong.
+//! Requests to modules other than a run: hand-written scripts, the negotiated version, files, and errors.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ use crate::real_wrapped::{project, write};
 use crate::samples::module;
 use crate::servers::{dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};
 
-/// `mtp host` with the server's options before `--`, as a script has them that people have written.
+/// `mtp host` with the server's options before `--`, as in hand-written scripts.
 pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
     or_skip(|| {
         let folder = project(&[("tests.tap", "1..2\nok 1 - adds\nok 2 - parses # SKIP not yet\n")]);
@@ -31,7 +31,7 @@ pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
             told(&["--no-such-option"])?.expect_code(5).text().contains("unknown option --no-such-option")
         );
         assert_eq!(our_sums(folder.path(), &[&script], &[])?, ([2, 0, 1, 1], Some(0)));
-        // A server that is not there, as cli.md has it.
+        // A server that does not exist, with the arguments of docs/cli.md.
         let words = [
             "mtp",
             "host",
@@ -48,7 +48,7 @@ pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
     })
 }
 
-pub(crate) fn the_negotiated_version_is_said() -> Outcome {
+pub(crate) fn the_negotiated_version_is_reported() -> Outcome {
     or_skip(|| {
         let folder = project(&[]);
         let failing = ["sh", "-c", "echo 1..1; echo not ok 1 - adds; exit 1"];
@@ -59,7 +59,7 @@ pub(crate) fn the_negotiated_version_is_said() -> Outcome {
         write(folder.path(), &["--from", "tap"], &failing);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
         assert!(!told.expect_code(2).text().contains("negotiated"), "{told}");
-        // The platform's own way, for whichever module.
+        // The platform's own command line, for any module.
         module(folder.path(), "harness", "harness");
         for name in ["wrapped", "harness"] {
             let logs = folder.path().join(name.to_owned() + "-logs");
@@ -97,7 +97,7 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
             text.contains("drawn\n") && !text.contains("ATTACHMENT") && !text.contains("absent"),
             "{told}"
         );
-        // Into a report of ours and out of it again.
+        // Writes a runtap report and reads it again.
         let ours = |module: &str, report: &str| {
             let words = ["test", module, "--report", &format!("junit={report}")].map(str::to_owned);
             let mut command = runtap(words);
@@ -110,7 +110,7 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
         assert!(ours("./wrapped", "first.xml").contains(&named));
         write(folder.path(), &options, &["cp", "first.xml", "out.xml"]);
         assert!(ours("./wrapped", "second.xml").contains(&named));
-        // Whatever tests print names no other file of the user.
+        // The output of tests cannot name other files of the user.
         let (inner, secret) = (folder.path().join("inner"), folder.path().join("secret"));
         fs::create_dir(&inner).and_then(|()| fs::write(&secret, "mine")).expect("a file of the user");
         std::os::unix::fs::symlink("../secret", inner.join("link")).expect("a link to it");
@@ -136,7 +136,7 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
     })
 }
 
-pub(crate) fn quiet_libtest_is_refused() -> Outcome {
+pub(crate) fn quiet_libtest_is_rejected() -> Outcome {
     or_skip(|| {
         let folder = project(&[]);
         let script = "echo; echo 'running 2 tests'; echo ..; echo; echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 \
@@ -149,7 +149,7 @@ pub(crate) fn quiet_libtest_is_refused() -> Outcome {
     })
 }
 
-/// A server that asks for the tests that run knows which one has taken the process with it, and loses no result before it.
+/// A server that requests running tests can tell which one has terminated the process, and loses no earlier result.
 pub(crate) fn a_test_that_ends_the_process() -> Outcome {
     or_skip(|| {
         let folder = project(&[]);
@@ -163,7 +163,7 @@ pub(crate) fn a_test_that_ends_the_process() -> Outcome {
         let text = told.text();
         assert!(text.contains("second"), "it is named: {told}");
         assert!(text.contains("2 passed"), "the one before it and the one after: {told}");
-        // The released SDK asks for none, and shows that the module has died.
+        // The released SDK does not request them, and shows that the module has crashed.
         let told = run(dotnet_test(folder.path(), "aborts", &["--test-threads", "1"])?);
         assert!(told.expect_code(134).text().contains("Exit code: 134"), "{told}");
         Ok(())

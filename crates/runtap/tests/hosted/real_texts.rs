@@ -1,5 +1,5 @@
-//! The text that the real `dotnet test` prints of our modules, whole: of a run with failures, skips and output, of a list, of
-//! the help.
+//! The complete text that the real `dotnet test` prints about runtap's modules: for a run with failures, skips and
+//! output, for a list, and for the help.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::real_wrapped::{CRATE, is_there, project, write};
 use crate::samples::module;
 use crate::servers::{dotnet_test, in_order, masked, or_skip};
 
-/// A run, a list and the help of a module in the folder.
+/// Returns the texts of a run, a list and the help of a module in the folder.
 fn texts(folder: &Path, module: &str, options: &[&str]) -> Result<[String; 3], Skip> {
     let told = |more: &[&str], code| {
         let told = run(dotnet_test(folder, module, &[options, more].concat())?);
@@ -18,7 +18,7 @@ fn texts(folder: &Path, module: &str, options: &[&str]) -> Result<[String; 3], S
         Ok(masked(&told, folder))
     };
     let help = told(&["--help"], 0)?;
-    // What the SDK says of itself is not ours.
+    // The SDK's text about itself is not part of the test.
     let (_, help) = help.split_once("Running tests from").expect("the application is asked");
     Ok([in_order(&told(&["--output", "Detailed"], 2)?), told(&["--list-tests"], 0)?, help.to_owned()])
 }
@@ -39,7 +39,7 @@ pub(crate) fn of_a_wrapped_command() -> Outcome {
     or_skip(|| {
         is_there("cargo", &["--version"])?;
         let folder = project(CRATE);
-        // One at a time: the order is that of their names then.
+        // One at a time, so that the order is that of their names.
         let command = ["cargo", "test", "--offline", "--no-fail-fast", "--", "--test-threads=1"];
         write(folder.path(), &["--from", "libtest"], &command);
         let [ran, list, help] = texts(folder.path(), "wrapped", &[])?;

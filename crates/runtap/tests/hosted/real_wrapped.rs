@@ -1,4 +1,4 @@
-//! Commands of others, run live where they are there: what `runtap mtp host` makes of them.
+//! Third-party commands, run live if they are installed, wrapped by `runtap mtp host`.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use runtap_testkit::{Finished, Skip, run, workspace_root};
 
 use crate::servers::{Sums, dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};
 
-/// A folder with these files.
+/// Creates a folder with these files.
 pub(crate) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -20,7 +20,7 @@ pub(crate) fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Wraps a command that runs in the folder, and has both servers run it.
+/// Wraps a command that runs in the folder, and runs it under both servers.
 fn under_both(folder: &Path, options: &[&str], command: &[&str]) -> Result<(Finished, Sums), Skip> {
     write(folder, options, command);
     let told = run(dotnet_test(folder, "wrapped", &[])?);
@@ -94,7 +94,7 @@ pub(crate) fn nextest() -> Outcome {
     })
 }
 
-/// Where there is no nextest.
+/// Used if nextest is not installed.
 pub(crate) fn nextest_from_its_recorded_output() -> Outcome {
     or_skip(|| {
         let recorded = include_str!("../../../tests/test/tests/fixtures/nextest.json");
@@ -153,7 +153,7 @@ pub(crate) fn node_test() -> Outcome {
     })
 }
 
-/// pytest of the Python tools of the project, where they are installed, or else of the machine.
+/// Returns pytest of the project's Python tools if installed, otherwise the system's.
 fn pytest() -> Result<Vec<String>, Skip> {
     let own = workspace_root().join("target/tools/venv/bin/python3");
     let python = if own.is_file() { own } else { "python3".into() };
@@ -198,7 +198,7 @@ pub(crate) fn pytest_leaves_a_report() -> Outcome {
         ] {
             assert!(text.contains(part), "{part}: {told}");
         }
-        // The classes, though results do not say them and the command can't list its tests.
+        // The classes are shown, although results do not contain them and the command can't list its tests.
         let mut command =
             runtap(["test", "./wrapped", "--no-history", "--report", "junit=ours.xml"].map(str::to_owned));
         with_own_places(&mut command, folder.path());
@@ -209,7 +209,7 @@ pub(crate) fn pytest_leaves_a_report() -> Outcome {
         for suite in ["test_shop", "test_shop.TestCart"] {
             assert!(report.contains(&format!("<testsuite name=\"{suite}\"")), "{suite}: {report}");
         }
-        // pytest can't list into a report, so a list runs it.
+        // pytest can't list into a report, so listing runs the tests.
         let listed = run(dotnet_test(folder.path(), "wrapped", &["--list-tests"])?);
         assert!(listed.expect_code(0).text().contains("  test_shop.test_each[2]\n"), "{listed}");
         Ok(())
@@ -226,7 +226,7 @@ pub(crate) fn a_report() -> Outcome {
         assert_eq!((sums, told.code()), ([6, 3, 2, 1], Some(2)), "{told}");
         assert!(told.text().contains("at test_overflows in test_shop.py:11"), "{told}");
         assert!(told.text().contains("failed on setup with \"OSError: no disk\""), "{told}");
-        // That of an earlier run does not count.
+        // The report of an earlier run is ignored.
         write(folder.path(), &options, &["true"]);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
         assert!(told.expect_code(1).text().contains("can't read the report"), "{told}");
@@ -260,7 +260,7 @@ pub(crate) fn commands_that_fail_without_a_test() -> Outcome {
     })
 }
 
-/// A quarantine hides the failure of its tests, and nothing else that has failed in the command.
+/// A quarantine hides the failure of its tests, but no other failure of the command.
 pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
     const HOOK: &str = include_str!("../../../tests/test/tests/fixtures/node-hook.tap");
     const PACKAGE: &str = include_str!("../../../tests/test/tests/fixtures/go-after-tests.json");
@@ -294,7 +294,7 @@ pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
     })
 }
 
-/// Two tests of one name, of which one always fails, and which come in another order each time.
+/// Two tests of one name, of which one always fails, and whose order changes in each run.
 pub(crate) fn tests_of_one_name_are_not_mistaken_for_each_other() -> Outcome {
     or_skip(|| {
         let (fails, passes) = ("not ok 1 - same\n", "ok 1 - same\n");

@@ -1,4 +1,4 @@
-//! The test applications that this program is when a variable says so, and the scripts that servers start.
+//! The test applications that this program becomes if a variable is set, and the scripts that servers start.
 
 use std::fs;
 use std::num::NonZeroU32;
@@ -12,7 +12,7 @@ use runtap_mtp_host::{ATTEMPT_NUMBER, Application, Batching, Exit, Host, HostErr
 
 pub(crate) const SAMPLE: &str = "RUNTAP_HOSTED_SAMPLE";
 
-/// Which one this process is; none: it runs the tests.
+/// Returns the application to run in this process; `None` runs the tests.
 pub(crate) fn chosen() -> Option<String> {
     std::env::var(SAMPLE).ok()
 }
@@ -52,7 +52,8 @@ fn many(count: &str, batching: Batching) -> ExitCode {
     })
 }
 
-/// An orchestrator: it starts this program once for each attempt, and the second one runs what has failed in the first.
+/// An orchestrator that starts this program once for each attempt; the second attempt runs the failed tests of the
+/// first.
 fn retries() -> ExitCode {
     let arguments = || std::env::args_os().skip(1);
     let launch = Launch::parse(arguments(), &[]).expect("a server's command line").expect("a server");
@@ -82,12 +83,12 @@ fn retries() -> ExitCode {
     }
 }
 
-/// A script in `folder` that is this program as that sample.
+/// Creates a script in `folder` that runs this program as that sample.
 pub(crate) fn module(folder: &Path, name: &str, sample: &str) -> PathBuf {
     let path = folder.join(name);
     let own = std::env::current_exe().expect("this program has a path");
     let text = format!("#!/bin/sh\n{SAMPLE}='{sample}' exec '{}' \"$@\"\n", own.display());
-    // Where others start programs at the same time, a file that was just written may be busy for them: a script is not.
+    // While other threads start programs, a file that was just written may be busy: a script is not.
     fs::write(&path, text).expect("the script can be written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the script can be made executable");
     path

@@ -1,4 +1,4 @@
-//! Who runs the applications: the real `dotnet test`, `runtap test`, and what each of them counts.
+//! The runners of the applications, the real `dotnet test` and `runtap test`, and their totals.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,10 +8,10 @@ use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{DotnetTest, Finished, RealRuntime, Skip, run};
 use serde_json::Value;
 
-/// Total, failed, succeeded, skipped, as `dotnet test` counts: whatever did not pass has failed.
+/// Total, failed, succeeded, skipped, as `dotnet test` counts: every test that did not pass has failed.
 pub(crate) type Sums = [u64; 4];
 
-/// What a test returns that may not be able to run here.
+/// Converts the result of a test that may be unable to run here.
 pub(crate) fn or_skip(test: impl FnOnce() -> Result<(), Skip>) -> Outcome {
     match test() {
         Ok(()) => Outcome::Passed,
@@ -22,7 +22,7 @@ pub(crate) fn or_skip(test: impl FnOnce() -> Result<(), Skip>) -> Outcome {
     }
 }
 
-/// `runtap` with these arguments.
+/// Returns `runtap` with these arguments.
 pub(crate) fn runtap<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.args(arguments);
@@ -33,21 +33,21 @@ pub(crate) fn runtap<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Comma
     command
 }
 
-/// What tests leave behind goes with the folder; what go has compiled stays.
+/// Puts files of tests into the folder, which is removed with them; go's compiled packages are kept.
 pub(crate) fn with_own_places(command: &mut Command, folder: &Path) {
     let temporary = folder.join("tmp");
     std::fs::create_dir_all(&temporary).expect("a folder within");
     command.env("TMPDIR", temporary).env("GOCACHE", Path::new(env!("CARGO_TARGET_TMPDIR")).join("go"));
 }
 
-/// The real one in `folder`, with modules of it.
+/// Returns the real server in `folder`, with modules of it.
 pub(crate) fn dotnet_test(folder: &Path, modules: &str, options: &[&str]) -> Result<Command, Skip> {
     let mut command = DotnetTest::available()?.command(folder, modules);
     with_own_places(&mut command, folder);
     command.args(["--no-progress", "--no-ansi"]).args(options).env("RUST_BACKTRACE", "0");
-    // Says how wide its lines may be where no terminal does: 80 columns.
+    // Sets the width of lines without a terminal: 80 columns.
     command.env("TERM", "dumb");
-    // Modules that wrap cargo, go or node need what is in the home of whoever runs the tests.
+    // Modules that wrap cargo, go or node need files in the user's home directory.
     for (name, value) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         if let Some(home) = std::env::var_os("HOME").filter(|_| std::env::var_os(name).is_none()) {
             command.env(name, Path::new(&home).join(value));
@@ -56,7 +56,7 @@ pub(crate) fn dotnet_test(folder: &Path, modules: &str, options: &[&str]) -> Res
     Ok(command)
 }
 
-/// What the real one has counted.
+/// Returns the totals of the real server.
 #[track_caller]
 pub(crate) fn sums(told: &Finished) -> Sums {
     let text = told.text();
@@ -72,7 +72,7 @@ pub(crate) fn sums(told: &Finished) -> Sums {
     [of("total:"), of("failed:"), of("succeeded:"), of("skipped:")]
 }
 
-/// What `runtap test` counts of modules, and its exit code.
+/// Returns the totals of `runtap test` for modules, and its exit code.
 #[track_caller]
 pub(crate) fn our_sums(
     folder: &Path,
@@ -90,7 +90,7 @@ pub(crate) fn our_sums(
     Ok(([of("total"), failed, of("passed"), of("skipped")], told.code()))
 }
 
-/// The text without what differs from run to run: times, the folder.
+/// Returns the text without parts that differ between runs: times, the folder.
 pub(crate) fn masked(told: &Finished, folder: &Path) -> String {
     let text = told.text().replace(folder.to_str().expect("a path of ours"), "FOLDER");
     let mut out = String::new();
@@ -105,7 +105,7 @@ pub(crate) fn masked(told: &Finished, folder: &Path) -> String {
     out
 }
 
-/// `(12ms)` and `(1s 229ms)` as `(TIME)`.
+/// Replaces `(12ms)` and `(1s 229ms)` by `(TIME)`.
 fn without_time(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -120,13 +120,13 @@ fn without_time(line: &str) -> String {
     out
 }
 
-/// Results by name: which of them share a message, successes first, is a matter of time. Without process ids.
+/// Sorts results by name, since timing determines which of them share a message, successes first. Removes process ids.
 pub(crate) fn in_order(text: &str) -> String {
     let mut out = String::new();
     let mut results: Vec<String> = Vec::new();
     for line in text.lines() {
         let line = without_pid(without_pid(line.to_owned(), "runtap-harness-", "."), "' (", ") panicked");
-        // Rust before 1.91 does not say it.
+        // Rust before 1.91 does not print it.
         let line = line.replace("' (PID) panicked", "' panicked");
         if ["passed ", "failed ", "skipped "].iter().any(|word| line.starts_with(word)) {
             results.push(String::new());
@@ -140,7 +140,7 @@ pub(crate) fn in_order(text: &str) -> String {
     out
 }
 
-/// A number between these as `PID`.
+/// Replaces a number between these texts by `PID`.
 fn without_pid(line: String, before: &str, after: &str) -> String {
     let number =
         line.split_once(before).and_then(|(_, rest)| rest.split_once(after)).map(|(number, _)| number);

@@ -1,4 +1,4 @@
-//! Applications that run at the same time: a bad one takes nothing from a good one.
+//! Applications that run at the same time: a faulty one does not affect a correct one.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::reports::Folder;
 use crate::scenario::application;
 
-/// A child of an application that never reads its replies holds up itself only.
+/// A child of an application that never reads its replies delays only itself.
 pub(crate) fn a_connection_that_reads_no_replies_delays_no_other() {
     let folder = Folder::new();
     let script = "handshake\nspawn deaf\nstart\nsleep 1s\nrepeat 2000\npass t{n}\ndone\nend\n\
@@ -18,14 +18,14 @@ pub(crate) fn a_connection_that_reads_no_replies_delays_no_other() {
     assert!(told.text().contains("2000 passed"), "{told}");
 }
 
-/// Those that crash, hang, flood, lie and leave processes behind, all at once.
-const BAD: [&str; 6] =
+/// Applications that crash, hang, flood their output, send wrong data and leave processes behind, all at once.
+const FAULTY: [&str; 6] =
     ["death-in-test", "stall-connected", "flood-stdout", "length-2gb", "lies", "fork-stdout"];
 
 pub(crate) fn nobody_disturbs_the_others() {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
-    command.arg("test").args(BAD.map(|name| application(name, folder.path())));
+    command.arg("test").args(FAULTY.map(|name| application(name, folder.path())));
     command.arg(application("well-behaved", folder.path()));
     command.args(["-j", "7", "--no-history", "--start-timeout", "10s", "--format", "json"]);
     let told = run(command);
@@ -37,12 +37,12 @@ pub(crate) fn nobody_disturbs_the_others() {
     };
     let good = of("well-behaved");
     assert_eq!((&good["passed"], &good["skipped"], &good["exit_code"]), (&1.into(), &1.into(), &0.into()));
-    // What the others had reported is there.
+    // The results of the others are complete.
     for name in ["death-in-test", "flood-stdout", "length-2gb", "fork-stdout"] {
         assert_eq!(of(name)["passed"], 1, "{name}: {}", of(name));
     }
     assert_eq!(of("lies")["passed"], 2);
-    assert_eq!(ended.len(), BAD.len() + 1);
+    assert_eq!(ended.len(), FAULTY.len() + 1);
     // They fail in different ways.
     assert_eq!(told.code(), Some(1), "{told}");
 }

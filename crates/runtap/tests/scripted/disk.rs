@@ -1,4 +1,4 @@
-//! Disks that are full: one report that can't be written costs no other one, and not the run.
+//! Full disks: a report that can't be written affects neither the others nor the run.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -23,14 +23,14 @@ pub(crate) fn all() -> Vec<Test> {
 
 const FULL: &str = "No space left on device";
 
-/// An application that passes, and one that fails; each with its exit code, where nothing else fails.
+/// Returns an application that passes, and one that fails, each with the exit code of a run whose report fails.
 fn applications(folder: &Folder) -> [(PathBuf, i32); 2] {
     let passes = folder.application("passes", "handshake\nstart\npass t1\npass t2\nend\n");
     let fails = folder.application("fails", "handshake\nstart\npass t1\nfail t2\nend\nexit 2\n");
     [(passes, 1), (fails, 2)]
 }
 
-/// It is told once.
+/// Checks that the text is printed exactly once.
 fn says_once(told: &Finished, text: &str) {
     assert_eq!(told.stderr.matches(text).count(), 1, "{text:?} in {told}");
 }
@@ -92,7 +92,7 @@ fn results_fail() {
     let prints = folder.application("prints", &scenario);
     let reports = ["--report", "jsonl=-", "--report", "junit=r.xml"];
     let wanted = folder.command(&[&prints], &reports);
-    // Files may have 32 KiB and no more; standard output is a pipe.
+    // Files are limited to 32 KiB; standard output is a pipe.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$@\"", "sh"]).arg(wanted.get_program());
     command.args(wanted.get_args()).current_dir(wanted.get_current_dir().unwrap());

@@ -1,4 +1,4 @@
-//! A harness that is understood by `cargo test` and nextest: lists tests, runs those that are named, several at a time.
+//! A harness that is compatible with `cargo test` and nextest: lists tests, runs selected ones, several at a time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-/// So many at a time: they mostly wait.
-const AT_A_TIME: usize = 4;
+/// Number of parallel tests, which mostly wait.
+const MAX_PARALLEL: usize = 4;
 
 /// One test.
 pub(crate) struct Test {
@@ -21,7 +21,7 @@ impl Test {
     }
 }
 
-/// The options of libtest that matter here.
+/// The supported options of libtest.
 #[derive(Default)]
 struct Options {
     list: bool,
@@ -49,7 +49,7 @@ impl Options {
         this
     }
 
-    fn wants(&self, name: &str) -> bool {
+    fn selects(&self, name: &str) -> bool {
         let matches = |text: &String| if self.exact { name == text } else { name.contains(text.as_str()) };
         (self.wanted.is_empty() || self.wanted.iter().any(matches)) && !self.skip.iter().any(matches)
     }
@@ -58,9 +58,9 @@ impl Options {
 #[expect(clippy::print_stdout, reason = "a harness talks on its standard output")]
 pub(crate) fn run(mut tests: Vec<Test>) -> ExitCode {
     let options = Options::read();
-    tests.retain(|test| options.wants(&test.name));
+    tests.retain(|test| options.selects(&test.name));
     if options.ignored {
-        // None is.
+        // No test is ignored.
         tests.clear();
     }
     if options.list {
@@ -73,7 +73,7 @@ pub(crate) fn run(mut tests: Vec<Test>) -> ExitCode {
     let count = tests.len();
     let (waiting, failed) = (Mutex::new(tests), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for _ in 0..AT_A_TIME.min(count) {
+        for _ in 0..MAX_PARALLEL.min(count) {
             scope.spawn(|| {
                 loop {
                     let Some(test) = waiting.lock().unwrap().pop() else { return };

@@ -1,4 +1,4 @@
-//! Applications that can't list their tests: what they say of it is shown.
+//! Applications that can't list their tests: their output is shown.
 
 use crate::harness::Test;
 use crate::reports::Folder;

@@ -1,4 +1,4 @@
-//! What is written while tests run, what is kept of the files that they leave, and the words of `dotnet test`.
+//! Output while tests run, copies of the files that they leave, and options of `dotnet test`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -33,40 +33,43 @@ pub(crate) fn all() -> Vec<Test> {
     tests.map(|(name, test)| Test::new(format!("live::{name}"), test)).into()
 }
 
-const TALKS: &str = "handshake\nstart\nstdout \"to all\\n\"\nstderr \"beware\\n\"\npass t1\nend\nexit 0";
+const PRINTS: &str = "handshake\nstart\nstdout \"to all\\n\"\nstderr \"beware\\n\"\npass t1\nend\nexit 0";
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// All that came on a stream.
-fn said(lines: &[Value], stream: &str) -> String {
+/// Returns all text of a stream.
+fn text_of(lines: &[Value], stream: &str) -> String {
     let of = lines.iter().filter(|line| line["type"] == "output" && line["stream"] == stream);
     of.map(|line| line["text"].as_str().unwrap()).collect()
 }
 
 fn printed() {
     let folder = Folder::new();
-    let application = folder.application("talks", TALKS);
+    let application = folder.application("talks", PRINTS);
     let told = folder.run(&[&application], &["--format", "json"]);
     let lines = lines(told.text());
-    assert_eq!((said(&lines, "stdout"), said(&lines, "stderr")), ("to all\n".into(), "beware\n".into()));
+    assert_eq!(
+        (text_of(&lines, "stdout"), text_of(&lines, "stderr")),
+        ("to all\n".into(), "beware\n".into())
+    );
     let output = lines.iter().find(|line| line["type"] == "output").unwrap();
     assert_eq!(output["module"], application.to_str().unwrap());
 }
 
 fn characters() {
     let folder = Folder::new();
-    // It is none; what it prints is shown all the same.
+    // It is not a test application; its output is shown anyway.
     let program = folder
         .script("prints", "for c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done");
     let told = folder.run(&[&program], &["--format", "json"]);
-    assert_eq!(said(&lines(told.text()), "stdout"), "ä🦀\u{fffd}", "{told}");
+    assert_eq!(text_of(&lines(told.text()), "stdout"), "ä🦀\u{fffd}", "{told}");
 }
 
 fn detailed() {
     let folder = Folder::new();
-    let application = folder.application("talks", TALKS);
+    let application = folder.application("talks", PRINTS);
     let told = folder.run(&[&application], &["--output", "detailed"]);
     assert!(told.text().contains("standard output:\n    to all\n"), "{told}");
     assert!(told.text().contains("error output:\n    beware\n"), "{told}");
@@ -76,7 +79,7 @@ fn detailed() {
 
 fn report_of_events() {
     let folder = Folder::new();
-    let application = folder.application("talks", TALKS);
+    let application = folder.application("talks", PRINTS);
     let told = folder.run(&[&application], &["--report", "jsonl=r.jsonl", "--report", "events"]);
     assert!(told.text().contains("passed: 1 test"), "{told}");
     let first = folder.text("r.jsonl");
@@ -138,8 +141,8 @@ fn stays() {
     folder.run(&[&ends], &["--exit-timeout", "none"]).expect_code(0);
 }
 
-/// Each piece becomes a line of JSON: a program prints faster than that.
-const SLOWLY: [&str; 2] = ["--format", "json"];
+/// Each piece becomes a line of JSON, which is slower than the program's output.
+const AS_JSON: [&str; 2] = ["--format", "json"];
 
 fn overdue_in_a_flood() {
     let folder = Folder::new();
@@ -148,7 +151,7 @@ fn overdue_in_a_flood() {
         part one\nflood stdout 2000MB\npart other\nflood stderr 2000MB\n";
     let floods = folder.application("floods", floods);
     let options = ["--timeout-per-test", "2s", "--grace", "300ms"];
-    let told = folder.run(&[&floods], &[&SLOWLY[..], &options].concat());
+    let told = folder.run(&[&floods], &[&AS_JSON[..], &options].concat());
     let lines = lines(told.expect_code(2).text());
     let state = |uid: &str| lines.iter().find(|line| line["uid"] == uid && line["state"].is_string());
     assert_eq!(state("t1").unwrap()["state"], "passed");
@@ -159,7 +162,7 @@ fn left_behind() {
     let folder = Folder::new();
     let leaves = folder.script("leaves", "timeout 100 yes &");
     let started = Instant::now();
-    let told = folder.run(&[&leaves], &SLOWLY);
+    let told = folder.run(&[&leaves], &AS_JSON);
     assert!(told.text().contains("still holds its output open 2 s after its exit"));
     assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
 }
@@ -185,7 +188,7 @@ fn stuck() {
         eventually("a test is shown", || folder.text(&shown).contains("passed t1").then_some(()));
         running.signal(Signal::INT);
         eventually("the application has ended", || {
-            // Before the first was heard, two would be one.
+            // Two signals before the first is handled would be merged.
             thread::sleep(Duration::from_millis(200));
             let ended = !is_running(&application);
             if times > 1 && !ended {
@@ -199,7 +202,7 @@ fn stuck() {
     }
 }
 
-/// Whether there is a process that was started by this path.
+/// Returns whether a process exists that was started by this path.
 fn is_running(program: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap();
     let mut lines = processes.filter_map(|entry| fs::read(entry.unwrap().path().join("cmdline")).ok());
@@ -208,7 +211,7 @@ fn is_running(program: &Path) -> bool {
 
 fn familiar() {
     let folder = Folder::new();
-    let application = folder.application("talks", TALKS);
+    let application = folder.application("talks", PRINTS);
     let told = folder.run(&[&application], &["--no-build", "--nologo", "-v", "minimal", "-bl:x"]);
     assert_eq!(told.code(), Some(0), "{told}");
     assert!(told.stderr.contains("--no-build is not used: nothing is built here"), "{told}");

@@ -1,6 +1,6 @@
-//! `runtap test` against a scripted test application, right and wrong: what people get to see, scenario by scenario.
+//! `runtap test` against a scripted test application, correct and faulty: the output for users, scenario by scenario.
 //!
-//! This program is the application too: each scenario is a link to it. So it has a harness of its own.
+//! This program also acts as the application: each scenario is a link to it. So it has its own harness.
 
 #[cfg(target_os = "linux")]
 mod beside;

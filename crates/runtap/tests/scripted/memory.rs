@@ -1,11 +1,11 @@
-//! How much memory a process has had at most.
+//! Peak memory of a process.
 
 use std::fs;
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-/// Waits for the end of a child and returns the most bytes that it had in memory, as last seen.
+/// Waits until a child exits and returns its peak memory in bytes, as last observed.
 pub(crate) fn most_until_its_end(child: &mut Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut most = 0;

@@ -1,4 +1,4 @@
-//! Reports of `runtap test`: what is in them, where they go, and what never gets out of them.
+//! Reports of `runtap test`: their contents, their location, and texts that must not break out of them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -45,7 +45,7 @@ impl Folder {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// An application that plays this.
+    /// Creates an application that plays this scenario.
     pub(crate) fn application(&self, name: &str, scenario: &str) -> PathBuf {
         let program = self.path(name);
         symlink(std::env::current_exe().unwrap(), &program).unwrap();
@@ -53,7 +53,7 @@ impl Folder {
         program
     }
 
-    /// A program that is no test application.
+    /// Creates a program that is not a test application.
     pub(crate) fn script(&self, name: &str, lines: &str) -> PathBuf {
         let program = self.path(name);
         fs::write(&program, format!("#!/bin/sh\n{lines}\n")).unwrap();
@@ -61,7 +61,7 @@ impl Folder {
         program
     }
 
-    /// `runtap test` of these applications, in this folder.
+    /// Returns `runtap test` of these applications, in this folder.
     pub(crate) fn command(&self, applications: &[&Path], options: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
         command.current_dir(self.0.path()).arg("test").args(applications).args(["-j", "1", "--no-history"]);
@@ -77,8 +77,8 @@ impl Folder {
     }
 }
 
-/// Of each file report.
-const ALL: [&str; 8] = [
+/// All report formats that are files.
+const FILE_REPORTS: [&str; 8] = [
     "--report",
     "junit=r.xml",
     "--report",
@@ -97,7 +97,7 @@ fn classes_are_listed() {
         discover 1a2b name=Adds namespace=Shop.Tests type=Cart+Inner method=Adds file=/src/Cart.cs line=7 trait=Owner=ann\n\
         else\npass 1a2b name=Adds\npass 9z name=\"made up as it runs\"\nfi\nend\n";
     let shop = folder.application("shop", shop);
-    folder.run(&[&shop], &ALL).expect_code(0);
+    folder.run(&[&shop], &FILE_REPORTS).expect_code(0);
     let junit = folder.text("r.xml");
     assert!(junit.contains("<testsuite name=\"Shop.Tests.Cart+Inner\" tests=\"1\""), "{junit}");
     assert!(junit.contains("<testcase name=\"Adds\" classname=\"Shop.Tests.Cart+Inner\""), "{junit}");
@@ -121,10 +121,10 @@ fn nothing_listed() {
     let folder = Folder::new();
     let dies = "handshake\nif discover\nkill SIGKILL\nfi\nstart\npass 1a2b name=Adds\nend\n";
     let dies = folder.application("dies", dies);
-    let told = folder.run(&[&dies], &ALL);
+    let told = folder.run(&[&dies], &FILE_REPORTS);
     told.expect_code(0).says("did not list its tests");
     assert!(folder.text("r.xml").contains("<testcase name=\"Adds\" classname=\"dies\""));
-    // One that hangs costs its time, and nothing else.
+    // An application that hangs while listing costs time, but has no other effect.
     let hangs = "handshake\nif discover\nhang\nfi\nstart\npass 1a2b name=Adds\nend\n";
     let hangs = folder.application("hangs", hangs);
     let told = folder.run(&[&hangs], &["--report", "junit=h.xml", "--start-timeout", "3s"]);
@@ -138,7 +138,7 @@ fn classes_of_ids() {
     let nunit = folder.application("nunit", nunit);
     let told = folder.run(&[&nunit], &[]);
     assert_eq!(told.expect_code(2).text().matches("Shop.CartTests.Adds(1)").count(), 2, "{told}");
-    // The list has the name only.
+    // Only the list has the name.
     folder.run(&[&nunit], &["--report", "junit=r.xml"]).expect_code(2);
     assert!(folder.text("r.xml").contains("<testcase name=\"Adds(1)\" classname=\"Shop.CartTests\""));
     let told = folder.run(&[&nunit], &["--format", "json"]);
@@ -152,7 +152,7 @@ fn files_of_tests() {
     let left = "handshake\nstart\npass t1 name=Draws stdout=drawn\nartifact /out/picture.png test=t1 test-name=Draws\n\
         pass t2\nartifact /out/lost.png test=t9\nartifact /out/coverage.xml\nend\n";
     let left = folder.application("left", left);
-    folder.run(&[&left], &ALL).expect_code(0);
+    folder.run(&[&left], &FILE_REPORTS).expect_code(0);
     let junit = folder.text("r.xml");
     assert!(junit.contains("<system-out>drawn\n[[ATTACHMENT|/out/picture.png]]\n</system-out>"), "{junit}");
     assert_eq!(junit.matches("ATTACHMENT").count(), 1, "{junit}");
@@ -164,7 +164,7 @@ fn files_of_tests() {
     assert_eq!(paths, ["/out/coverage.xml", "/out/lost.png"]);
 }
 
-/// What each report says of a run that was cut off, with these words.
+/// Checks the contents of each report of an interrupted run, with these texts.
 fn shows_errors(folder: &Folder, errors: usize, words: &[&str]) {
     let junit = folder.text("r.xml");
     let head = junit.lines().find(|line| line.starts_with("<testsuites")).unwrap();
@@ -185,7 +185,7 @@ fn interrupted() {
     let slow = folder.application("a-slow", slow);
     let next = folder.application("b-next", PASSES);
     let shown = folder.path("shown");
-    let options = [&["--output", "detailed"], &ALL[..]].concat();
+    let options = [&["--output", "detailed"], &FILE_REPORTS[..]].concat();
     let mut command = folder.command(&[&slow, &next], &options);
     command.stdout(fs::File::create(&shown).unwrap());
     let running = Running::start_as_it_is(command);
@@ -198,7 +198,7 @@ fn interrupted() {
         assert!(folder.text(report).contains("it was stopped by a signal"), "{report}");
     }
     assert!(folder.text("r.trx").contains("<ResultSummary outcome=\"Aborted\">"));
-    // The same by the clock, as JSON.
+    // By the time limit, as JSON.
     let told = folder.run(&[&slow], &["--timeout", "2s", "--format", "json", "--summary"]);
     let summary = told.expect_code(3).json();
     assert_eq!(summary["interrupted"], "its time was over (--timeout)");
@@ -211,14 +211,14 @@ fn given_up() {
     let folder = Folder::new();
     let fails = folder.application("a-fails", "handshake\nstart\nfail t1\nend\nexit 2\n");
     let next = folder.application("b-next", PASSES);
-    let told = folder.run(&[&fails, &next], &[&["--max-fail", "1"], &ALL[..]].concat());
+    let told = folder.run(&[&fails, &next], &[&["--max-fail", "1"], &FILE_REPORTS[..]].concat());
     told.expect_code(13);
     let junit = folder.text("r.xml");
     let not_run = "<error message=\"was not run: the run was stopped before\" type=\"error\"/>";
     assert!(junit.contains(not_run), "it has no exit code: {junit}");
     assert!(folder.text("r.trx").contains("too many tests failed (--max-fail)"));
-    // No module is to blame.
-    let told = folder.run(&[&next], &[&["--minimum-expected-tests", "2"], &ALL[..]].concat());
+    // No module has failed.
+    let told = folder.run(&[&next], &[&["--minimum-expected-tests", "2"], &FILE_REPORTS[..]].concat());
     told.expect_code(9);
     shows_errors(&folder, 1, &["the run ended with exit code 9: fewer tests than expected"]);
 }
@@ -226,7 +226,7 @@ fn given_up() {
 fn crashed() {
     let folder = Folder::new();
     let dies = folder.application("dies", "handshake\nstart\npass t1\nkill SIGKILL\n");
-    folder.run(&[&dies], &ALL).expect_code(137);
+    folder.run(&[&dies], &FILE_REPORTS).expect_code(137);
     shows_errors(&folder, 1, &["was killed (exit code 137, SIGKILL)"]);
     assert!(folder.text("r.trx").contains("<ResultSummary outcome=\"Failed\">"));
 }
@@ -252,7 +252,7 @@ fn mistakes() {
     no(&["junit=folder"], "folder");
     no(&["junit=file/a.xml"], "file");
     no(&["junit=-", "trx=-"], "standard output takes one report only");
-    // Where another user's link might be followed.
+    // In folders in which another user's link might be followed.
     let shared = folder.path("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -264,7 +264,7 @@ fn mistakes() {
 fn replaced() {
     let folder = Folder::new();
     let one = folder.application("one", PASSES);
-    // As any new file: CI uploads it as another user.
+    // Like any new file: CI uploads it as another user.
     fs::write(folder.path("ordinary"), "").unwrap();
     fs::write(folder.path("old.xml"), "what was there").unwrap();
     fs::hard_link(folder.path("old.xml"), folder.path("other-name")).unwrap();
@@ -274,7 +274,7 @@ fn replaced() {
     assert_eq!(mode("new/folder/a.xml"), mode("ordinary"));
     assert!(folder.text("old.xml").contains("<TestRun"));
     assert_eq!(folder.text("other-name"), "what was there", "the file is replaced, not written to");
-    // A run that never was leaves what there is.
+    // A run that did not take place keeps the existing reports.
     let told = folder.run(&[&one], &["--report", "trx=other-name", "--report", "nothing"]);
     told.expect_code(5);
     assert_eq!(folder.text("other-name"), "what was there");
@@ -364,7 +364,7 @@ fn configured() {
         .run(&[&fails], &["--config", "runtap.toml"])
         .expect_code(5)
         .says("a report for GitHub has no file");
-    // A file that was found may be a stranger's.
+    // A file that was found may have been written by another user.
     let inner = folder.path("clone");
     fs::create_dir(&inner).unwrap();
     fs::write(folder.path("victim"), "mine").unwrap();

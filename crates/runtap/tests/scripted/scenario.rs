@@ -1,15 +1,15 @@
-//! Scenarios, each with a snapshot of what `runtap test` makes of it.
+//! Scenarios, each with a snapshot of the output of `runtap test`.
 //!
-//! Comments at the head of a scenario say how it is run:
+//! Comments at the head of a scenario configure how it is run:
 //!
 //! - `#: options WORDS`: options for `runtap test`
-//! - `#: rules MTP001 …`: the rules that are named in what is shown; none where this is missing
+//! - `#: rules MTP001 …`: the rules named in the output; none if missing
 //! - `#: with NAME`: this scenario is a module beside it, instead of the well-behaved one
 //! - `#: alone`: no other module
-//! - `#: help`: the application is asked for its options, of which the verb's own are not compared
+//! - `#: help`: the application is run with `--help`; the verb's own options are not compared
 //! - `#: interrupt`: Ctrl-C is pressed as soon as a test is shown; `#: interrupt twice`: and once more
-//! - `#: memory 100MB`: more than that is not used
-//! - `#: within 5s`: it does not take longer
+//! - `#: memory 100MB`: maximum memory
+//! - `#: within 5s`: maximum duration
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -25,19 +25,19 @@ use crate::harness::Test;
 use crate::memory::most_until_its_end;
 use crate::{rules, shown};
 
-/// Runs beside the others: it has to go on whatever they do.
-const GOOD: &str = "well-behaved";
+/// Runs beside the others and must not be affected by them.
+const WELL_BEHAVED: &str = "well-behaved";
 
-/// A scenario and how it is run.
+/// A scenario and its configuration.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) rules: BTreeSet<String>,
     options: Vec<String>,
     with: Vec<String>,
-    /// It is asked for its options.
+    /// Whether it is run with `--help`.
     help: bool,
-    /// How often Ctrl-C is pressed.
+    /// How many times Ctrl-C is pressed.
     interrupt: u32,
     memory: Option<u64>,
     within: Option<Duration>,
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
 impl Scenario {
     fn read(path: &Path) -> Self {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        let mut this = Self { name, with: vec![GOOD.to_owned()], ..Self::default() };
+        let mut this = Self { name, with: vec![WELL_BEHAVED.to_owned()], ..Self::default() };
         let text = fs::read_to_string(path).unwrap();
         for line in text.lines().filter_map(|line| line.strip_prefix("#: ")) {
             let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -72,7 +72,7 @@ impl Scenario {
     }
 }
 
-/// All scenarios, by name.
+/// Returns all scenarios, sorted by name.
 pub(crate) fn all() -> Vec<Scenario> {
     let entries = fs::read_dir(scripted::scenarios()).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> =
@@ -81,7 +81,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     paths.iter().map(|path| Scenario::read(path)).collect()
 }
 
-/// Runs it and compares what is shown.
+/// Runs the scenario and compares its output with the snapshot.
 pub(crate) fn test(scenario: Scenario) -> Test {
     Test::new(format!("scenario::{}", scenario.name), move || check(&scenario))
 }
@@ -90,7 +90,7 @@ fn snapshots() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripted/snapshots")
 }
 
-/// A snapshot whose scenario is gone is looked at by nobody.
+/// A snapshot without a scenario would never be compared.
 pub(crate) fn every_snapshot_has_one() {
     let known: BTreeSet<String> = all().into_iter().map(|scenario| scenario.name).collect();
     for entry in fs::read_dir(snapshots()).unwrap() {
@@ -103,11 +103,11 @@ pub(crate) fn every_snapshot_has_one() {
 fn check(scenario: &Scenario) {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let started = Instant::now();
-    let told = told(scenario, folder.path());
+    let told = output_of(scenario, folder.path());
     if let Some(limit) = scenario.within {
         assert!(started.elapsed() < limit, "{} took {:?}", scenario.name, started.elapsed());
     }
-    let told = shown::settled(&told, folder.path().to_str().unwrap());
+    let told = shown::normalized(&told, folder.path().to_str().unwrap());
     assert_eq!(rules::named_in(&told), scenario.rules, "{told}");
     insta::with_settings!({
         snapshot_path => snapshots(),
@@ -118,7 +118,7 @@ fn check(scenario: &Scenario) {
     });
 }
 
-/// A test application that plays the scenario.
+/// Creates a test application that plays the scenario.
 pub(crate) fn application(name: &str, folder: &Path) -> PathBuf {
     let program = folder.join(name);
     symlink(std::env::current_exe().unwrap(), &program).unwrap();
@@ -131,7 +131,7 @@ fn command(scenario: &Scenario, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.arg("test").arg(application(&scenario.name, folder));
     command.args(scenario.with.iter().map(|name| application(name, folder)));
-    // Lines that come with time would not come everywhere.
+    // Lines that depend on time would not appear everywhere.
     command.args(["-j", "1", "--no-history", "--no-progress", "-e", "SCRIPTED_HOST_STEADY=1"]);
     command.args(&scenario.options).args(scenario.help.then_some("--help"));
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
@@ -140,8 +140,8 @@ fn command(scenario: &Scenario, folder: &Path) -> Command {
     command
 }
 
-/// What `runtap test` says, on both of its streams, and its exit code.
-fn told(scenario: &Scenario, folder: &Path) -> String {
+/// Returns the output of `runtap test` on both streams, and its exit code.
+fn output_of(scenario: &Scenario, folder: &Path) -> String {
     let mut command = command(scenario, folder);
     let finished = if let Some(limit) = scenario.memory {
         let out = folder.join("out");
@@ -159,7 +159,7 @@ fn told(scenario: &Scenario, folder: &Path) -> String {
         eventually("a test is shown", || shown().contains("passed").then_some(()));
         for press in 0..scenario.interrupt {
             if press > 0 {
-                // Before the first was heard, they would be one.
+                // Signals before the first is handled would be merged.
                 let heard = || running.stderr_so_far().contains("stopping: ").then_some(());
                 eventually("it is stopping", heard);
             }

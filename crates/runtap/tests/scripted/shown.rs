@@ -1,7 +1,7 @@
-//! What a person sees, without what differs from run to run.
+//! The output for users, without parts that differ between runs.
 
-/// The text with `TIME` for how long things took and `DIR` for where the scenario lies.
-pub(crate) fn settled(text: &str, folder: &str) -> String {
+/// Replaces durations by `TIME` and the scenario's folder by `DIR`.
+pub(crate) fn normalized(text: &str, folder: &str) -> String {
     let text = text.replace(folder, "DIR");
     let mut out = String::new();
     for line in text.lines() {
@@ -13,7 +13,7 @@ pub(crate) fn settled(text: &str, folder: &str) -> String {
     out
 }
 
-/// `… running for 123 ms in …`.
+/// Handles `… running for 123 ms in …`.
 fn after(line: &str, mark: &str) -> String {
     let Some((before, rest)) = line.split_once(mark) else { return line.to_owned() };
     let mut words = rest.splitn(3, ' ');
@@ -21,7 +21,7 @@ fn after(line: &str, mark: &str) -> String {
     format!("{before}{mark}TIME{rest}")
 }
 
-/// `(12 ms)`, `(1.203 s)` and `(2 min 3 s)`.
+/// Handles `(12 ms)`, `(1.203 s)` and `(2 min 3 s)`.
 fn times(line: &str) -> String {
     let mut parts = line.split('(');
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! One verdict: the exit code, what people read and every report agree, whatever was chosen and repeated.
+//! One verdict: the exit code, the text output and every report agree, for all selections and repetitions.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) fn all() -> Vec<Test> {
     tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
 }
 
-const ALL: [&str; 8] = [
+const FILE_REPORTS: [&str; 8] = [
     "--report",
     "junit=r.xml",
     "--report",
@@ -41,7 +41,7 @@ const ALL: [&str; 8] = [
     "jsonl=r.jsonl",
 ];
 
-/// The numbers of a run: all tests, those that passed, those that failed.
+/// Checks the numbers of a run in all outputs: all tests, passed tests, failed tests.
 fn readers_agree(
     folder: &Folder,
     applications: &[&std::path::Path],
@@ -49,7 +49,7 @@ fn readers_agree(
     expected: [u64; 3],
     code: i32,
 ) {
-    let told = folder.run(applications, &[options, &ALL[..]].concat());
+    let told = folder.run(applications, &[options, &FILE_REPORTS[..]].concat());
     let text = told.expect_code(code).text();
     let [all, passed, failed] = expected;
     let tests = if all == 1 { "test" } else { "tests" };
@@ -61,7 +61,7 @@ fn readers_agree(
         "{options:?}"
     );
     assert_eq!(end["exit_code"], code);
-    // A run that failed by something else than a test has one failed test more in reports that know nothing else.
+    // A run that failed for another reason than a test has one failed test more in reports that have only tests.
     let others = u64::from(code != 0 && failed == 0);
     let trx = folder.text("r.trx");
     let rows = all + others;
@@ -84,7 +84,7 @@ fn readers_agree(
 
 fn rows() {
     let folder = Folder::new();
-    // The first row always fails, whatever its neighbours do.
+    // The first row always fails, whatever the other rows do.
     let first = "handshake\nstart\nfail t1 name=\"row a\"\npass t1 name=\"row b\"\npass t1 name=\"row c\"\nend\nexit 2\n";
     let first = folder.application("first", first);
     // All rows have one name, and the second fails.
@@ -131,12 +131,12 @@ fn chosen() {
         readers_agree(&folder, &[&forgets], &options, [1, 1, 0], 1);
         assert!(folder.text("r.trx").contains("1 of 2 chosen tests has no result: t2"), "{options:?}");
     }
-    // By ids that were given, no application is to blame.
+    // If the ids were given, no application has failed.
     readers_agree(&folder, &[&forgets], &["--filter-uid", "t1", "t2"], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("no result in any application: t2"));
 }
 
-/// A test that begins and does not end, in a process that ends by itself, and with 0.
+/// A test that starts but does not end, in a process that exits on its own with code 0.
 fn begun() {
     let folder = Folder::new();
     let forgets = folder.application("forgets", "handshake\nstart\npass t1\nbegin t2\nend\n");
@@ -148,7 +148,7 @@ fn begun() {
     let only = folder.application("only", "handshake\nstart\nbegin t2\nend\n");
     readers_agree(&folder, &[&only], &["--filter-uid", "t2"], [0, 0, 0], 1);
     assert!(folder.text("r.trx").contains(said));
-    // Another row of the test has one.
+    // Another row of the test has a result.
     let rows = "handshake\nstart\nbegin b name=x\npass b name=x\nbegin b name=y\nend\n";
     let rows = folder.application("rows", rows);
     readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
@@ -163,22 +163,22 @@ fn begun() {
     let twice = folder.application("second", twice);
     readers_agree(&folder, &[&twice], &[], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("1 started test has no result: x"));
-    // In the message of those that have failed.
+    // In the list of failed results.
     let wrong = "handshake\nstart\npass t1\nbegin t2 list=failed\nend\n";
     let wrong = folder.application("wrong", wrong);
     let told = folder.run(&[&wrong], &[]);
     assert!(told.expect_code(1).text().contains(said), "{told:?}");
-    // One that was begun twice and ended once has a result.
+    // A test that started twice and ended once has a result.
     let twice = folder.application("twice", "handshake\nstart\nbegin t1\nbegin t1\npass t1\nend\n");
     readers_agree(&folder, &[&twice], &[], [1, 1, 0], 0);
-    // The application's own limit of failures: its code says why there is no result.
+    // The application's own limit of failures: its exit code explains the missing result.
     let limited = "handshake\nstart\nfail t1\nbegin t2\nend\nexit 13\n";
     let limited = folder.application("limited", limited);
     let told = folder.run(&[&limited], &[]);
     assert!(!told.expect_code(2).text().contains("has begun"), "{told:?}");
 }
 
-/// An application whose first process is ended because `a` takes too long, and those after it.
+/// Creates an application whose first process is killed because `a` times out, and its later processes.
 fn ended_around(folder: &Folder, name: &str, first: &str, later: &str) -> std::path::PathBuf {
     let script = format!(
         "handshake\ncontrol\nignore sigint\nstart\nif discover\ndiscover a\ndiscover b\nelse\nif filtered\n{later}\nelse\n\
@@ -201,7 +201,7 @@ fn disturbed() {
     let lost = ended_around(&folder, "lost", first, "pass a");
     let told = folder.run(&[&lost], &options("1"));
     assert!(told.expect_code(2).text().contains("3 tests, 2 passed, 1 failed"), "{told}");
-    // A row that the process did not come to, of a test that has a result for another one.
+    // A row that the process did not run, of a test that has a result for another row.
     let unrun = "handshake\ncontrol\nignore sigint\nstart\nif discover\ndiscover a\ndiscover b name=x\ndiscover b name=y\nelse\n\
         if filtered\npass a\nelse\nbegin a\npass b name=x\nawait cancel\nfi\nfi\nend\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n";
     let unrun = folder.application("unrun", unrun);
@@ -209,7 +209,7 @@ fn disturbed() {
     assert!(
         folder.text("r.trx").contains("1 row has no result, of tests that have results for other rows: y")
     );
-    // A list without the tests that have run says nothing of the others.
+    // A list without the tests that have run does not include the others.
     let unlisted = "handshake\ncontrol\nignore sigint\nstart\nif discover\nelse\nif filtered\npass a\nelse\nbegin a\nawait cancel\nfi\nfi\n\
         end\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n";
     let told = folder.run(&[&folder.application("unlisted", unlisted)], &options("1"));
@@ -223,11 +223,11 @@ fn disturbed() {
         .replace("pass b name=x\nawait", "fail b name=x\nawait")
         .replace("pass a\nelse", "pass a\npass b name=x\npass b name=y\nelse");
     readers_agree(&folder, &[&folder.application("repeated", &repeated)], &options("1"), [3, 3, 0], 0);
-    // A row of the test itself that takes too long: only its own late result is left out.
+    // A row of the test itself times out: only its own late result is omitted.
     let own = "begin a name=x\nawait cancel\ncancelled a name=x\nfail a name=y";
     let own = ended_around(&folder, "own", own, "pass a name=x\npass b");
     readers_agree(&folder, &[&own], &options("1"), [3, 2, 1], 2);
-    // It takes too long in the application's own second attempt, or in a further one of the process.
+    // It times out in the application's own second attempt, or in a further one of the process.
     for late in ["pass", "fail"] {
         let second = format!(
             "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\nignore sigint\n\
@@ -245,7 +245,7 @@ fn disturbed() {
         );
         for (name, script) in [("second", second), ("inside", inside), ("together", together)] {
             let application = folder.application(&format!("{name}-{late}"), &script);
-            let told = folder.run(&[&application], &[&options("0")[..], &ALL].concat());
+            let told = folder.run(&[&application], &[&options("0")[..], &FILE_REPORTS].concat());
             assert!(told.expect_code(2).text().contains(": 1 test, 0 passed, 1 timed out"), "{told}");
             assert!(
                 folder.text("r.xml").contains("tests=\"1\" failures=\"0\" errors=\"1\""),
@@ -260,7 +260,7 @@ fn exits_by_tests() {
     let application = |name: &str, results: &str, code: u32| {
         folder.application(name, &format!("handshake\nstart\n{results}\nend\nexit {code}\n"))
     };
-    // What the application has repeated itself does not explain the code.
+    // Results that the application has repeated itself do not explain the exit code.
     let repeated = "fail b name=x try=1\npass b name=x try=2";
     readers_agree(&folder, &[&application("repeated", repeated, 0)], &[], [1, 1, 0], 0);
     readers_agree(&folder, &[&application("repeated-2", repeated, 2)], &[], [1, 1, 0], 2);
@@ -278,20 +278,20 @@ fn exits_by_tests() {
     // Of several attempts of the runner, the last one counts.
     let better = "handshake\nstart\nif attempt 1\nfail b\nelse\npass b\nfi\nend\nif attempt 1\nexit 2\nfi\n";
     readers_agree(&folder, &[&folder.application("better", better)], &["--retries", "1"], [1, 1, 0], 0);
-    // Each of them may have attempts of its own.
+    // Each of them may have its own attempts.
     let both = "handshake\nstart\nfail b name=x try=1\nif attempt 1\nfail b name=x try=2\nelse\npass b name=x try=2\nfi\nend\n\
         if attempt 1\nexit 2\nfi\n";
     readers_agree(&folder, &[&folder.application("both", both)], &["--retries", "1"], [1, 1, 0], 0);
 }
 
-/// An application that leaves an explicit test out if another one is chosen, as `NUnit`'s adapter does.
+/// An application that omits an explicit test if another one is selected, as `NUnit`'s adapter does.
 const EXPLICIT: &str = "handshake\nstart\nif discover\ndiscover a trait=Explicit\ndiscover b\ndiscover c\nelse\n\
     pass b\npass c\nif filtered\nif wants b\nelse\nif wants c\nelse\npass a\nfi\nfi\nelse\nskip a\nfi\nfi\nend\n";
 
 fn explicit() {
     let folder = Folder::new();
     let application = folder.application("explicit", EXPLICIT);
-    // Passed and skipped tests.
+    // Returns the numbers of passed and skipped tests.
     let counts = |options: &[&str], code: i32| {
         let told = folder.run(&[&application], &[&["--format", "json"], options].concat());
         let text = told.expect_code(code).text();
@@ -300,9 +300,9 @@ fn explicit() {
     };
     assert_eq!(counts(&["--filter", "not name = c"], 0), [1, 1]);
     assert_eq!(counts(&["--filter", "name != nothing"], 0), [2, 1]);
-    // Where only explicit ones are chosen, they are wanted.
+    // If only explicit tests are selected, they are wanted.
     assert_eq!(counts(&["--filter", "name ^= a"], 0), [1, 0]);
-    // All parts together have it once, and none runs it.
+    // The test is in exactly one of the parts, and no part runs it.
     for kind in ["hash", "count", "slice"] {
         let part = |index| {
             let partition = format!("{kind}:{index}/3");
@@ -315,7 +315,7 @@ fn explicit() {
             "{kind}: {all:?}"
         );
     }
-    // A process that did not come to it leaves it to another one, or has left it out.
+    // A process that did not reach the test leaves it to another one, or has omitted it.
     for (dies, left) in [("pass b\nkill SIGKILL", "another"), ("pass b\npass c\nkill SIGKILL", "none")] {
         let dies = EXPLICIT
             .replace("else\nskip a", &format!("else\n{dies}"))
@@ -328,7 +328,7 @@ fn explicit() {
 
 fn lost() {
     let folder = Folder::new();
-    // What follows an id with a backslash is lost, as with NUnit's adapter, and so is that test.
+    // Characters after an id with a backslash are lost, as with NUnit's adapter, and so is that test.
     let script = r#"handshake
 start
 if discover
@@ -384,7 +384,7 @@ fn killed() {
     }
     running.kill().unwrap();
     running.wait().unwrap();
-    // Nobody knows what has failed in it.
+    // Which test has failed in it is unknown.
     let red = "handshake\nstart\nfail t1\nend\nexit 2\n";
     assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(2));
     assert_eq!(run_with(green, &["--rerun"]).status().unwrap().code(), Some(0));
@@ -394,7 +394,7 @@ fn killed() {
 
 fn unexplained() {
     let folder = Folder::new();
-    // Both tests run at the same time, and only together they end their process.
+    // Both tests run at the same time, and only together they terminate their process.
     let together = "handshake\nstart\nif run\nbegin t1\nbegin t2\nif wants t1\nif wants t2\nkill SIGKILL\nfi\nfi\nfi\n\
         pass t1\npass t2\nend\n";
     let together = folder.application("together", together);
@@ -402,7 +402,7 @@ fn unexplained() {
         readers_agree(&folder, &[&together], &["--retries", retries], [2, 2, 0], 137);
         assert!(folder.text("r.trx").contains("while it ran t1, t2"));
     }
-    // So does a single one that is running, only beside others, whether or not a row of it has a result.
+    // So does a single running test, only beside others, whether or not one of its rows has a result.
     let beside = "handshake\nstart\nif run\nif wants t1\nif wants t2\nbegin t2\nkill SIGKILL\nfi\nfi\nfi\npass t1\npass t2\nend\n";
     let beside = folder.application("beside", beside);
     let rows = "handshake\nstart\npass t1 name=\"row a\"\nif run\nif wants t1\nif wants t2\nbegin t1 name=\"row b\"\n\
@@ -415,7 +415,7 @@ fn unexplained() {
     // No test is running, and the others pass in another process.
     let between = "handshake\nstart\npass t1\nif run\nif wants t1\nkill SIGKILL\nfi\nfi\npass t2\nend\n";
     readers_agree(&folder, &[&folder.application("between", between)], &[], [2, 2, 0], 137);
-    // A test that ends its process was not running when another process ended.
+    // A test that terminates its process was not running when another process exited.
     let chosen = "if filtered\nif wants c\nif attempt 1\nbegin c\nkill SIGKILL\nfi\nfi\n";
     let list = "if discover\ndiscover a\ndiscover b\ndiscover c\nelse\n";
     for (name, first) in [("two", "begin a\nbegin b"), ("none", "pass a")] {
@@ -428,7 +428,8 @@ fn unexplained() {
         assert!(text.contains("1 flaky") && text.contains("\nbroken applications:\n"), "{text}");
         assert!(folder.text("r.xml").contains(" errors=\"1\""));
     }
-    // Nor does it explain the end of a part of the search in which it was not run, or fail for good if that is in quarantine.
+    // Nor does it explain the exit of a part of the search in which it was not run, or fail permanently if that is in
+    // quarantine.
     let four = list.replace("else", "discover d\nelse");
     let part = "if wants a\nif wants b\nbegin a\nbegin b\nkill SIGKILL\nfi\nfi\n";
     let script = format!(
@@ -450,7 +451,7 @@ fn unexplained() {
     assert!(folder.text("r.trx").contains("the process exits when these tests are run: "));
 }
 
-/// An attempt that was mended is no failure in any report.
+/// An attempt that passed in a retry is not a failure in any report.
 fn mended() {
     let folder = Folder::new();
     let crashes = "handshake\nstart\nif discover\ndiscover c\ndiscover d\nelse\nif wants c\nif attempt 1\nbegin c\n\
@@ -458,7 +459,7 @@ fn mended() {
     let crashes = folder.application("crashes", crashes);
     readers_agree(&folder, &[&crashes], &["--retries", "1"], [2, 2, 0], 0);
     assert!(!folder.run(&[&crashes], &["--retries", "1"]).text().contains("broken"));
-    // An application with attempts of its own, in each of which the row has another name.
+    // An application with its own attempts, in each of which the row has another name.
     let own = "handshake type=TestHostOrchestrator feature=RetryOrchestrator\nspawn child attempt=1\nwait\n\
         spawn child attempt=2\nwait\nexit 0\n\npart child\nhandshake\nstart uid=s-{a}\nif attempt 1\n\
         pass t1 session=s-{a}\nfail t2 session=s-{a} name=\"t2 at {a}\"\nelse\n\
@@ -479,7 +480,7 @@ fn mended() {
     for retries in ["1", "3"] {
         readers_agree(&folder, &[&second], &["--retries", retries], [1, 1, 0], 0);
     }
-    // Its second attempt dies, and the runner's second one passes: one row.
+    // Its second attempt crashes, and the runner's second one passes: one row.
     let dies = format!(
         "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\n{host}if attempt 1\nspawn fails attempt=1\nwait\n\
          spawn dies attempt=2\nwait\nexit 7\nfi\nspawn passes attempt=1\nwait\nexit 0\n\n{fails}{passes}\
@@ -493,7 +494,7 @@ fn errors() {
     let folder = Folder::new();
     let script = "handshake\nstart\npass t1\nmessage \"TearDown failed\" level=2\nend\n";
     let application = folder.application("clean-up", script);
-    let told = folder.run(&[&application], &[&ALL[..], &["--report", "junit10=s.xml"]].concat());
+    let told = folder.run(&[&application], &[&FILE_REPORTS[..], &["--report", "junit10=s.xml"]].concat());
     let text = told.expect_code(0).text();
     assert!(text.contains("\npassed, but an application reported errors: 1 test, 1 passed"), "{text}");
     for report in ["r.xml", "s.xml"] {

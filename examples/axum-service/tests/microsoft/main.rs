@@ -1,4 +1,4 @@
-//! Microsoft's tools look into the service: what they show is what it did.
+//! Microsoft's tools diagnose the service: their output must match what the service did.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::service::Service;
 
-/// A peer that looks for processes where the service is.
+/// Returns the command of a tool that looks for processes in the service's directory.
 fn on(service: &Service, peer: &Peer, arguments: &[&str]) -> Command {
     let mut command = peer.command();
     command.args(arguments).env("TMPDIR", service.dir.path());
@@ -29,7 +29,7 @@ fn lines(output: &[u8]) -> Vec<Value> {
 fn real_counters_are_what_the_service_counted() {
     let peer = require!(Peer::available("mspipe"));
     let service = Service::new();
-    // What was before the session does not count.
+    // Counts before the session are excluded.
     (0..7)
         .for_each(|id| assert_eq!(service.get(&format!("/orders/{id}")).0, if id == 3 { 409 } else { 200 }));
     let asked = "Example.Service,EventCounters\\Example-Counters,EventCounters\\System.Runtime";
@@ -42,7 +42,7 @@ fn real_counters_are_what_the_service_counted() {
     let finished = reader.wait();
     let values = lines(&finished.expect_code(0).stdout);
 
-    // Counters of meters are sums since the session began.
+    // Counters of meters are sums since the start of the session.
     let mut last = BTreeMap::new();
     for line in values.iter().filter(|line| line["provider"] == "Example.Service" && line["kind"] == "Rate") {
         let key = format!("{} {}", line["name"].as_str().unwrap(), line["tags"].as_str().unwrap());
@@ -58,7 +58,7 @@ fn real_counters_are_what_the_service_counted() {
     let grown = |name: &str| after[name].as_u64().unwrap() - before[name].as_u64().unwrap();
     assert_eq!((grown("orders"), grown("refused"), grown("requests")), (36, 4, 40));
 
-    // Counters of event sources are increments of each interval.
+    // Counters of event sources are increments per interval.
     let of = |name: &str| values.iter().filter(move |line| line["name"] == name).collect::<Vec<_>>();
     let increments: f64 = of("request-count").iter().map(|line| line["value"].as_f64().unwrap()).sum();
     assert!((increments - 40.0).abs() < f64::EPSILON, "{finished}");
@@ -85,7 +85,7 @@ fn real_logs_are_what_the_service_logged() {
     let records = lines(&finished.expect_code(0).stdout);
     assert!(records.len() > 20, "{finished}");
 
-    // Everything from some order on, in order, up to one that was taken when the session ended.
+    // All orders, in order, between the first one recorded and one handled near the end of the session.
     let number = |record: &Value| -> u64 { record["state"][0][1].as_str().unwrap().parse().unwrap() };
     let complete = (number(&records[0]) + 1)..number(&records[records.len() - 1]);
     let mut expected = Vec::new();
@@ -112,7 +112,7 @@ fn real_logs_are_what_the_service_logged() {
     assert_eq!(seen, expected);
 }
 
-/// One command of their client library.
+/// Runs one command of Microsoft's client library.
 fn client(service: &Service, peer: &Peer, arguments: &[&str]) -> Value {
     let pid = service.pid();
     let arguments = [&arguments[..1], &["--pid", &pid], &arguments[1..]].concat();

@@ -1,4 +1,4 @@
-//! The service as a child process, and what it says of itself.
+//! The service as a child process, and its own counts.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,11 +9,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Ends with this value.
+/// A running service, which is stopped when this value is dropped.
 pub(crate) struct Service {
     child: Child,
     port: Option<u16>,
-    /// Where its socket is; for tools that look there.
+    /// The directory of its socket, for tools that search there.
     pub dir: TempDir,
 }
 
@@ -24,7 +24,7 @@ impl Service {
         service
     }
 
-    /// It waits for the tool at this port, if there is one.
+    /// Starts the service, which waits for the tool at this port, if there is one.
     pub(crate) fn starting(port: Option<&Path>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_axum-service"));
@@ -46,7 +46,7 @@ impl Service {
         self.child.id().to_string()
     }
 
-    /// The status and body of an answer.
+    /// Returns the status and body of a response.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port.unwrap())).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
@@ -66,7 +66,7 @@ impl Drop for Service {
         if std::thread::panicking() {
             let _ = self.child.kill();
         }
-        // One that has ended needs no signal.
+        // A process that has exited needs no signal.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }

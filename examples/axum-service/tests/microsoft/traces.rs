@@ -1,4 +1,4 @@
-//! dotnet-trace records the service, and TraceEvent reads what it recorded.
+//! dotnet-trace records the service, and TraceEvent reads the recording.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::service::Service;
 use crate::{lines, on};
 
-/// What dotnet-trace records for some seconds, while `work` is done again and again.
+/// Records the service with dotnet-trace for some seconds, while `work` is repeated.
 fn recorded(service: &Service, peer: &Peer, options: &[&str], work: impl Fn()) -> PathBuf {
     let file = service.dir.path().join("t.nettrace");
     let pid = service.pid();
@@ -23,7 +23,7 @@ fn recorded(service: &Service, peer: &Peer, options: &[&str], work: impl Fn()) -
     file
 }
 
-/// TraceEvent reads a file without loss and without an error: how many events it has.
+/// Checks that TraceEvent reads a file without loss and errors; returns the number of its events.
 fn parsed(file: &str, peer: &Peer) -> u64 {
     let mut tebench = peer.command();
     tebench.args([file, "--mode", "parse"]);
@@ -64,7 +64,7 @@ fn real_dotnet_trace_shows_the_hot_function_and_the_spans() {
         hot.map(|line| line.split_whitespace().filter(|word| word.ends_with('%')).collect::<Vec<_>>());
     let percents = percents.unwrap_or_else(|| panic!("{top}"));
     let exclusive: f64 = percents[percents.len() - 1].trim_end_matches('%').parse().unwrap();
-    // Of the time of all threads, most of which sleep.
+    // In percent of the time of all threads, most of which sleep.
     assert!(exclusive > 1.0, "{top}");
 
     run(on(&service, &peer, &["convert", "--format", "Speedscope", file])).expect_code(0);
@@ -92,7 +92,7 @@ fn real_spans_are_activities_to_traceevent() {
     let of = |name: &str| events.iter().filter(|event| event["name"] == name).collect::<Vec<_>>();
     let id = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
 
-    // Those whose requests were recorded whole.
+    // The orders whose requests were recorded completely.
     let (requests, prices) = (of("request/Start"), of("price/Start"));
     assert!(requests.len() > 10, "{}", requests.len());
     assert_eq!(requests[0]["payload"]["path"], "/orders/8");
@@ -103,7 +103,7 @@ fn real_spans_are_activities_to_traceevent() {
     assert_eq!(within.len(), 1);
     let stop = of("request/Stop").into_iter().find(|event| id(event, "act") == first).unwrap();
     assert_eq!(stop["payload"]["status"], 200);
-    // The scope of the message lies in the scope of the request, as dotnet-monitor follows them.
+    // The scope of the message is nested in the scope of the request, as dotnet-monitor requires.
     let scopes = of("ActivityJson/Start");
     let outer = scopes.iter().find(|scope| id(scope, "rel") == first).unwrap();
     let arguments: Value = serde_json::from_str(outer["payload"]["ArgumentsJson"].as_str().unwrap()).unwrap();

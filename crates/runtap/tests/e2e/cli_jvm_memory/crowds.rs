@@ -1,5 +1,5 @@
-//! Small recordings of many agents, or with many marks: what is made of them takes memory in proportion to the recording, and
-//! neither a fixed share for each agent nor a copy of the marks.
+//! Small recordings of many agents, or with many marks: the memory of reports is proportional to the recording, with
+//! neither a fixed amount for each agent nor a copy of the marks.
 
 use std::fs;
 use std::path::Path;
@@ -8,21 +8,21 @@ use runtap_bytefrog_proto::f1::{Count, CountRows, Rows};
 use runtap_bytefrog_proto::{Dialect, Message, Stamp};
 use runtap_testkit::fake_agent::say;
 
-use crate::cli_bounds::within;
+use crate::cli_bounds::run_with_memory;
 use crate::common::{folder, runtap};
 
-/// Megabytes of address space: the program's own, its threads' stacks, and what the traces take.
-const MOST: u64 = 320;
+/// Megabytes of address space: the program itself, its threads' stacks, and the traces.
+const MAX_MEGABYTES: u64 = 320;
 
 fn write(folder: &Path, agent: usize, hello: u8, data: &[u8]) {
     fs::write(folder.join(format!("agent{agent}.ctl.a2h.bin")), [0, hello]).unwrap();
     fs::write(folder.join(format!("agent{agent}.data0.a2h.bin")), [&[0x1e, 0], data].concat()).unwrap();
 }
 
-/// Each of the agents has an event that waits for others, and the largest id of a method: for either of them megabytes could
-/// be set aside.
+/// Each agent has an event that waits for others, and the largest method id: naive code would allocate megabytes for
+/// either.
 #[test]
-fn many_agents_that_have_said_little_take_little_memory() {
+fn many_agents_with_little_data_take_little_memory() {
     let folder = folder();
     let entry = |sequence, method| {
         say(Dialect::V1, &Message::Entry { at: Stamp { time: 0, sequence, thread: 0 }, method })
@@ -33,7 +33,7 @@ fn many_agents_that_have_said_little_take_little_memory() {
     }
     let recording = folder.path().to_str().unwrap();
     for verb in ["report", "replay"] {
-        within(MOST, &["jvm", verb, recording, "--format", "json"]).expect_code(5);
+        run_with_memory(MAX_MEGABYTES, &["jvm", verb, recording, "--format", "json"]).expect_code(5);
     }
     let report = runtap(["jvm", "report", recording, "--format", "json"]).json();
     assert_eq!(report["agents"].as_array().map(Vec::len), Some(200));
@@ -49,19 +49,19 @@ fn agents_share_the_marks_of_a_recording() {
     for agent in 0..100 {
         write(folder.path(), agent, 0xf1, &[]);
     }
-    // As many names as marks: each of them is looked up once. More than are kept for so many agents.
+    // As many names as marks, each looked up once: more than are kept for this number of agents.
     let mark = |at: u32| [format!("{at}.0\tbegin\tname-{at}\n"), format!("{at}.5\tend\tname-{at}\n")];
     let marks = (0..40_000).flat_map(mark).collect::<Vec<_>>().concat();
     fs::write(folder.path().join("marks.tsv"), marks).unwrap();
     let recording = folder.path().to_str().unwrap();
-    let report = within(MOST, &["jvm", "report", recording]);
+    let report = run_with_memory(MAX_MEGABYTES, &["jvm", "report", recording]);
     report.expect_code(5).says("marks.tsv has too many marks: 20971 were kept, 59029 were skipped");
-    within(MOST, &["jvm", "report", recording, "segments"]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "report", recording, "segments"]).expect_code(5);
     let one = ["jvm", "report", recording, "segments", "--agent", "agent7", "--format", "json"];
     let report = runtap(one).expect_code(5).json();
     let parts = report["agents"][0]["parts"].as_array().unwrap();
     assert_eq!((parts.len(), &parts[10_485]["name"]), (10_486, &"name-10485".into()));
-    within(MOST, &["jvm", "report", &format!("{recording}#name-7")]).expect_code(5);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "report", &format!("{recording}#name-7")]).expect_code(5);
 }
 
 /// A message of 18 bytes may reset the counters of 65,536 methods.

@@ -1,5 +1,5 @@
-//! Recordings of calls that are nested deeper than any viewer shows, and of names as long as they can be: what is made of
-//! them takes memory in proportion to the recording, and not to depth times depth or to rows times names.
+//! Recordings of calls nested more deeply than any viewer shows, and of names of maximum length: the memory of reports
+//! is proportional to the recording, not to depth squared or to rows times names.
 
 use std::fs;
 use std::path::Path;
@@ -9,21 +9,21 @@ use runtap_bytefrog_proto::{Dialect, JavaStr, Message};
 use runtap_testkit::fake_agent::say;
 use serde_json::Value;
 
-use crate::cli_bounds::within;
+use crate::cli_bounds::run_with_memory;
 use crate::common::{folder, runtap};
 
-/// Megabytes of address space: the program's own, its threads' stacks, and what the trace takes.
-const MOST: u64 = 320;
+/// Megabytes of address space: the program itself, its threads' stacks, and the trace.
+const MAX_MEGABYTES: u64 = 320;
 const THREADS: u32 = 2;
 
-/// A recording of threads that each make `depth` nested calls of these methods, and return from all of them.
+/// Writes a recording of threads that each make `depth` nested calls of these methods, and return from all of them.
 fn record(folder: &Path, names: &[String], depth: u32, step: u32) -> String {
     let named = (0..).zip(names).flat_map(|(method, name)| {
         let signature = JavaStr::from_bytes(name.as_bytes());
         say(Dialect::F1, &Message::MapMethod { method, signature })
     });
     let count = u32::try_from(names.len()).unwrap();
-    // No order that comes again: the ends of no two stacks are equal, in no two threads.
+    // A non-repeating order, so that no two stacks in any threads have equal ends.
     let batches = (0..THREADS).flat_map(|thread| {
         let method = |call: u32| ((call + thread * depth).wrapping_mul(0x9e37_79b1) >> 16) % count;
         let calls = (0..depth).map(|call| (BatchKind::Entry, method(call)));
@@ -48,7 +48,7 @@ fn methods(count: u32) -> Vec<String> {
     (0..count).map(|method| format!("com/example/Deep.method{method};1;()V")).collect()
 }
 
-/// The sum of the weights of folded stacks, and the frames of the deepest with the thread.
+/// Returns the sum of the weights of folded stacks, and the number of frames of the deepest, including the thread.
 fn folded(path: &Path) -> (u64, usize) {
     let text = fs::read_to_string(path).unwrap();
     let weight = |line: &str| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap();
@@ -62,7 +62,7 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
     let out = folder.path().join("out");
     let to = |format: &str, more: &[&str]| {
         let words = ["jvm", "report", &recording, "--to", format, "-o", out.to_str().unwrap()];
-        within(MOST, &[&words, more].concat())
+        run_with_memory(MAX_MEGABYTES, &[&words, more].concat())
     };
     let said = "17,952 stacks cut to the first 1,023 frames: the deepest has 10,000 frames";
     for format in ["speedscope", "chrome", "perfetto", "firefox", "pprof", "flamegraph", "folded"] {
@@ -73,9 +73,10 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
     for format in ["speedscope", "pprof", "flamegraph", "folded"] {
         to(format, &["--view", "calls"]).expect_code(0).says(said);
     }
-    // No call is lost: those below the cut are in its last frame.
+    // No call is lost: calls beyond the maximum depth are counted in its last frame.
     assert_eq!(folded(&out), (u64::from(THREADS * depth), 1025));
-    // Whole stacks have no room in a file. Sums have no time at which it could end: narrow branches are added up.
+    // Complete stacks do not fit into a file. Aggregated calls cannot be truncated at a time, so narrow branches are
+    // merged.
     for format in ["folded", "speedscope", "pprof"] {
         let whole = to(format, &["--view", "calls", "--max-depth", "0", "--max-size", "4"]);
         whole.expect_code(5).says("has branches of less than").says("--max-size changes the limit");
@@ -91,7 +92,8 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
 fn every_report_of_a_deep_recording_takes_little_memory() {
     let folder = folder();
     let recording = record(folder.path(), &methods(500), 40_000, 1000);
-    let report = |words: &[&str]| within(MOST, &[&["jvm", "report", &recording], words].concat());
+    let report =
+        |words: &[&str]| run_with_memory(MAX_MEGABYTES, &[&["jvm", "report", &recording], words].concat());
     for kind in ["methods", "tree", "exceptions", "segments", "slow", "threads", "classes", "losses"] {
         report(&[kind, "--format", "json"]).expect_code(0);
     }
@@ -100,7 +102,7 @@ fn every_report_of_a_deep_recording_takes_little_memory() {
     for words in [["--minus", &recording], ["--diff", &recording]] {
         report(&words).expect_code(0);
     }
-    within(MOST, &["jvm", "replay", &recording]).expect_code(0);
+    run_with_memory(MAX_MEGABYTES, &["jvm", "replay", &recording]).expect_code(0);
 }
 
 #[test]
@@ -114,14 +116,15 @@ fn a_few_deep_stacks_keep_both_ends() {
     assert_eq!(folded(&out), (u64::from(THREADS) * 1100, 1025));
 }
 
-/// A name takes up to 64 KiB of a recording once, and is in every path, place and row of the method.
+/// A name takes up to 64 KiB of a recording once, but occurs in every path, place and row of the method.
 #[test]
 fn rows_of_long_names_take_little_memory() {
     let folder = folder();
     let name = format!("com/example/{}.m;1;()V", "D".repeat(60_000));
-    // Each call takes as long as a call in the log of slow calls.
+    // Each call is long enough for the log of slow calls.
     let recording = record(folder.path(), &[name], 600, 1_000_000);
-    let report = |words: &[&str]| within(MOST, &[&["jvm", "report", &recording], words].concat());
+    let report =
+        |words: &[&str]| run_with_memory(MAX_MEGABYTES, &[&["jvm", "report", &recording], words].concat());
     report(&[]).expect_code(0);
     report(&["slow", "--slow", "1ms"]).expect_code(0);
     report(&["tree", "--format", "json"]).expect_code(0);
