@@ -228,7 +228,7 @@ fn mistakes_are_told_before_anything_is_written() {
             &["v1_basic", "--coverage", "lcov=a", "--coverage", "jacoco=a"],
             "two coverage files have one place",
         ),
-        (&["v1_basic", "--coverage", "lcov", "--exclude", "(?=a)"], "can't be used"),
+        (&["v1_basic", "--coverage", "lcov", "--exclude", "(?=a)"], "invalid pattern"),
         (&["v1_basic", "--coverage", "lcov", "--classes", "nothing.jar"], "can't read nothing.jar"),
         (&["v1_basic", "--never-called", "src"], "src has no classes"),
         (&["v1_basic", "tree", "--never-called", "app.jar"], "cannot be used with"),

@@ -107,9 +107,11 @@ fn count(ws: &Workspace, lists: bool) -> Result<Outcome> {
     let files = ws.tool("git").args(&["ls-files", "-co", "--exclude-standard"]).quiet().capture()?;
     let mut counts = [0; RULES.len()];
     for file in files.lines().filter(|file| !EXCLUDED.contains(file)) {
-        let (path, is_rust) = (ws.root().join(file), file.ends_with(".rs"));
+        let path = ws.root().join(file);
+        let extension = path.extension().unwrap_or_default();
+        let is_rust = extension == "rs";
         // Deleted files that are not committed yet are listed too.
-        if !(is_rust || file.ends_with(".md")) || !path.is_file() {
+        if !(is_rust || extension == "md") || !path.is_file() {
             continue;
         }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;

@@ -26,7 +26,7 @@ pub struct SampleKind(u8); // The class in the upper two of five bits, the numbe
 /// The properties of a kind of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KindInfo {
-    /// SampleClass of the samples.
+    /// The class of the samples.
     pub class: SampleClass,
     /// Name in files.
     pub name: &'static str,

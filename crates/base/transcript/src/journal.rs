@@ -49,6 +49,7 @@ impl Journal {
     ///
     /// # Errors
     /// The header cannot be written.
+    #[expect(clippy::disallowed_methods, reason = "the times of lines count from here")]
     pub fn begin<P: Protocol>(out: Box<dyn Write + Send>, mut header: Header) -> Result<Self, Error> {
         header.more.insert("protocol".to_owned(), P::NAME.into());
         header.more.insert("version".to_owned(), 1.into());

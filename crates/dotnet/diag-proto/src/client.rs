@@ -226,7 +226,7 @@ impl Client {
     fn enter(&mut self, outcome: Result<ReplyOutcome, DecodeError>) {
         match outcome {
             Ok(ReplyOutcome::EnvironmentFollows(decoder)) => {
-                self.state = ClientState::Environment(decoder, Vec::new())
+                self.state = ClientState::Environment(decoder, Vec::new());
             }
             Ok(ReplyOutcome::Complete(event)) => {
                 let stream = matches!(event, Event::Reply(Reply::SessionStarted(_)));

@@ -258,7 +258,7 @@ mod tests {
     fn commands_that_the_originals_reject_are_illegal() {
         let state = |mode| AgentState { mode, started: true };
         let illegal = |mode, command| {
-            assert_eq!(state(mode).after(command), CommandEffect::Illegal, "{command} in {mode}")
+            assert_eq!(state(mode).after(command), CommandEffect::Illegal, "{command} in {mode}");
         };
         for mode in [Mode::Paused, Mode::Suspended, Mode::ShuttingDown] {
             illegal(mode, Command::Pause);

@@ -98,7 +98,7 @@ fn resume_leaves_the_programs_of_a_live_tool_alone(runtime: &RealRuntime) -> Res
     let programs = waiting(runtime, folder.path(), port.to_str().unwrap(), 1)?;
     let p = programs[0].id().to_string();
     let me = std::process::id();
-    runtap(["resume", &p]).expect_code(1).says(&format!("is waiting for process {me}")).says("stop the tool");
+    runtap(["resume", &p]).expect_code(1).says(&format!("is waiting for process {me}")).says("end the tool");
     assert_eq!(json(["info", &p, "--format", "json"])["suspended"], true);
     assert!(port.exists(), "the tool's socket was not touched");
     drop(tool);

@@ -298,7 +298,8 @@ fn deadly_requests_are_not_forwarded(runtime: &RealRuntime) -> Result<(), Skip> 
     let socket = router.socket();
     let requests = deadly();
     for request in &requests {
-        let mut client = UnixStream::connect(&socket).unwrap();
+        // The file of a socket is there before the router listens.
+        let mut client = eventually("the router listens", || UnixStream::connect(&socket).ok());
         client.write_all(request).unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
@@ -323,7 +324,7 @@ fn silent_clients_delay_no_other(runtime: &RealRuntime) -> Result<(), Skip> {
     let half = &message(0x0400, &[])[..7];
     let silent: Vec<UnixStream> = (0..200)
         .map(|n| {
-            let mut client = UnixStream::connect(&socket).unwrap();
+            let mut client = eventually("the router listens", || UnixStream::connect(&socket).ok());
             if n % 2 == 0 {
                 client.write_all(half).unwrap();
             }

@@ -263,7 +263,7 @@ fn a_missing_history_is_reported_once() {
     command.env("XDG_STATE_HOME", &in_the_way);
     let told = run(command);
     let says = "the test history can't be written";
-    assert_eq!(told.expect_code(0).says("can't be made").stderr.matches(says).count(), 1, "{}", told.stderr);
+    assert_eq!(told.expect_code(0).says("can't be created").stderr.matches(says).count(), 1, "{}", told.stderr);
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env_remove("XDG_STATE_HOME").env_remove("HOME");
     run(command).expect_code(0).says("no test history is kept").says("--no-history");
@@ -438,7 +438,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     for uid in &all {
         let uid_in_json = Value::from(uid.as_str()).to_string();
         let uid_in_json = uid_in_json.trim_matches('"');
-        let is_named = ["before it begins: ", "chosen tests has no result: "]
+        let is_named = ["even if only this test is run: ", "chosen tests has no result: "]
             .iter()
             .any(|text| parts.text().contains(&format!("{text}{uid_in_json}")));
         assert_eq!(is_named, !run.contains(uid), "{uid}");

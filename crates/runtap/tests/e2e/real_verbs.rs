@@ -58,7 +58,7 @@ fn variables_change_for_the_program(runtime: &RealRuntime) -> Result<(), Skip> {
     runtap(["startup-hook", &p, &hook()?]).expect_code(0);
     assert!(fs::read_to_string(&out).unwrap().starts_with(&format!("hook pid={p} ")));
     // An error in one assignment prevents all of them.
-    runtap(["set-env", &p, "RUNTAP_E2E_B=1", "=2"]).expect_code(2).says("no name");
+    runtap(["set-env", &p, "RUNTAP_E2E_B=1", "=2"]).expect_code(2).says("has no variable name");
     assert_eq!(env(&target, "RUNTAP_E2E_B"), None);
     runtap(["set-env", &p]).expect_code(2);
     target.still_answers();

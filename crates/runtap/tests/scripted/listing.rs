@@ -47,7 +47,7 @@ fn rest() {
     );
     let application = folder.application("dies", &dies);
     let told = folder.run(&[&application], &[]);
-    assert!(told.text().contains("since it can't list them: exit code 134"), "{told}");
+    assert!(told.text().contains("because the application cannot list them: exit code 134"), "{told}");
     assert!(told.text().contains(REASON), "{told}");
 }
 

@@ -8,7 +8,7 @@
 //! | `NUnit` | the uid is `NAMESPACE.CLASS.NAME`, with arguments of the fixture behind the class |
 //! | xunit v3 | the uid is a SHA-256 in hexadecimal digits, the name `NAMESPACE.CLASS.METHOD(ARGUMENTS)` |
 //!
-//! `MSTest` uses a UUID and the name of the method, which do not contain the class. Measured with MSTest 4.5.2, NUnit
+//! `MSTest` uses a UUID and the name of the method, which do not contain the class. Measured with `MSTest` 4.5.2, `NUnit`
 //! 5.0.0 and xunit 3.2.2.
 
 use crate::Facts;

@@ -38,6 +38,7 @@
 //!   ([`Port::exposure`]); in a directory such as `/tmp` its file remains when it is dropped, which prevents others from
 //!   using the name. A port is passed to another process as a descriptor ([`Port::socket`], [`Port::passed_on`]), not by
 //!   its name.
+//!
 //! For the other direction, connecting to a runtime's own port, use [`Client::new`](crate::Client::new).
 //! [`runtap_diag_proto::Advertise`] is the codec. Source: the Diagnostic IPC specification, section
 //! "Diagnostic Ports", and measurements on .NET 8, 9 and 10.

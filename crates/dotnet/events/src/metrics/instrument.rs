@@ -299,7 +299,7 @@ impl Series {
         let write = |rate, value| events.number(session, of, &self.tags, rate, value);
         match of.kind {
             InstrumentKind::Counter | InstrumentKind::UpDownCounter => {
-                write(Some(total - previous.unwrap_or(0.0)), Some(total))
+                write(Some(total - previous.unwrap_or(0.0)), Some(total));
             }
             // The first value covers the whole life of the program.
             InstrumentKind::ObservableCounter | InstrumentKind::ObservableUpDownCounter => {

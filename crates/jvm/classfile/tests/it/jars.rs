@@ -145,7 +145,7 @@ fn no_more_is_unpacked_than_allowed() {
     let listing = jar::list(&jar, &Options { limits, ..Options::default() }).unwrap();
     assert_eq!(names(&listing), [("a/B.class", "a/B")]);
     assert_eq!(listing.unread.len(), 1, "nothing is read behind the limit, and that is said once");
-    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes in all", limit: 4096 });
+    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes in total", limit: 4096 });
 
     let nested = zip(&[("1.jar", &zip(&[("2.jar", &zip(&[("a/B.class", &class("a/B"))]))]))]);
     let limits = Limits { depth: 1, ..Limits::default() };
@@ -212,7 +212,7 @@ fn paths_of_nested_archives_are_bounded_in_total() {
     let limit = (64 << 20) + 100 * jar.len() as u64;
     assert!(listing.unread.len() < names.len() && paths as u64 <= limit + (256 << 10), "{paths}");
     let last = &listing.unread.last().unwrap().reason;
-    assert_eq!(*last, Reason::Limit { what: "bytes in all", limit });
+    assert_eq!(*last, Reason::Limit { what: "bytes in total", limit });
 }
 
 /// Entries may share their content, and each of them is unpacked.
@@ -237,7 +237,7 @@ fn what_is_unpacked_is_bounded_by_the_size_of_the_archive() {
     shared.extend(ending);
     let listing = jar::list(&shared, &Options::default()).unwrap();
     let limit = (64 << 20) + 100 * shared.len() as u64;
-    assert_eq!(listing.unread.last().unwrap().reason, Reason::Limit { what: "bytes in all", limit });
+    assert_eq!(listing.unread.last().unwrap().reason, Reason::Limit { what: "bytes in total", limit });
     assert!(listing.unread.len() < 10, "{}", listing.unread.len());
 }
 
@@ -247,7 +247,7 @@ fn names_of_methods_are_bounded_by_the_size_of_the_class() {
     let bytes = class_with_methods(&"a".repeat(65_000), 200);
     let listing = jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap();
     let limit = (64 << 10) + 16 * bytes.len() as u64;
-    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes of names of its methods", limit });
+    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes of method names", limit });
     // Many methods commonly share a name.
     let bytes = class_with_methods("access", 200);
     assert_eq!(jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap().unread, []);
