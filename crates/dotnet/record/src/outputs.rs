@@ -104,7 +104,7 @@ impl Outputs {
             let extension = format.extension();
             match outlet {
                 OutputSink::Stdout if format == FileFormat::Nettrace => {
-                    raw = Some((RawStream::Stdout, Sink::Stdout))
+                    raw = Some((RawStream::Stdout, Sink::Stdout));
                 }
                 OutputSink::File(draft) if format == FileFormat::Nettrace => {
                     let (file, path) = if is_given {

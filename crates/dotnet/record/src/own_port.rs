@@ -147,7 +147,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let told = make_in(place.path()).unwrap_err().to_string();
-        assert!(told.contains("other users can exchange"), "{told}");
+        assert!(told.contains("other users can replace files"), "{told}");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         make_in(place.path()).unwrap();

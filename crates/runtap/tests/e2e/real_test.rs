@@ -263,7 +263,12 @@ fn a_missing_history_is_reported_once() {
     command.env("XDG_STATE_HOME", &in_the_way);
     let told = run(command);
     let says = "the test history can't be written";
-    assert_eq!(told.expect_code(0).says("can't be created").stderr.matches(says).count(), 1, "{}", told.stderr);
+    assert_eq!(
+        told.expect_code(0).says("can't be created").stderr.matches(says).count(),
+        1,
+        "{}",
+        told.stderr
+    );
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env_remove("XDG_STATE_HOME").env_remove("HOME");
     run(command).expect_code(0).says("no test history is kept").says("--no-history");

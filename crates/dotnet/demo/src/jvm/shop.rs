@@ -227,7 +227,7 @@ mod tests {
             match event.act {
                 ShopEvent::Enter(method) => stacks[at].push(method),
                 ShopEvent::Leave(method) | ShopEvent::Bubble(method, _) => {
-                    assert_eq!(stacks[at].pop(), Some(method))
+                    assert_eq!(stacks[at].pop(), Some(method));
                 }
                 ShopEvent::Throw(method, ..) => {
                     assert_eq!(stacks[at].last(), Some(&method));

@@ -103,7 +103,7 @@ mod tests {
         let error = clr_keywords("gc+exceptoin").unwrap_err();
         assert_eq!(error.to_string(), "'exceptoin' is not a CLR event keyword; did you mean 'exception'?");
         let error = clr_keywords("gc++jit").unwrap_err();
-        assert_eq!(error.to_string(), "a CLR event keyword is missing in 'gc++jit'");
+        assert_eq!(error.to_string(), "missing CLR event keyword in 'gc++jit'");
         let error = clr_keywords("zzzzzzzz").unwrap_err().to_string();
         assert!(
             error.starts_with("'zzzzzzzz' is not a CLR event keyword. There are gc, gchandle, "),

@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn errors_are_described() {
         for (text, message) in [
-            ("Microsoft-Windows-DotNETRuntime:gc+", "a CLR event keyword is missing in 'gc+'"),
+            ("Microsoft-Windows-DotNETRuntime:gc+", "missing CLR event keyword in 'gc+'"),
             ("", "a provider name is missing in ''"),
             ("A,,B", "a provider name is missing in 'A,,B'"),
             ("A:1:4:a=b,", "a provider name is missing in 'A:1:4:a=b,'"),

@@ -146,7 +146,7 @@ mod tests {
         for (specs, message) in [
             (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is specified"),
             (&[], "tracepoints of A-B: neither a default nor a set is specified"),
-            (&["D=x", "y"], "'D=x' names D, which is not chosen"),
+            (&["D=x", "y"], "'D=x' names D, which is not enabled"),
             (&["x", "y"], "'y': every provider has a tracepoint for these events already"),
             (&["C=x", "C=y", "z"], "'C=y': C has a tracepoint for these events already"),
             (&["C:1=x", "C:1=y", "z"], "tracepoints of C: event 1 is specified twice"),

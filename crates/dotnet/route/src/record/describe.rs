@@ -66,7 +66,7 @@ impl Protocol for DiagnosticIpc {
 }
 
 impl DiagnosticIpc {
-    fn decoded(&self, described: Described, piece: &Piece) -> Decoded {
+    fn decoded(self, described: Described, piece: &Piece) -> Decoded {
         let described = if self.shows_values { described } else { described.masked() };
         Decoded {
             what: described.what.to_owned(),

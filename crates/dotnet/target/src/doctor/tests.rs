@@ -242,7 +242,7 @@ fn what_a_suspended_process_waits_for() {
     assert!(waited_for.detail.contains("where process 9 (dotnet-monitor collect) is listening"));
 
     let misspelt = suspended(",nosuspend", &[]);
-    assert!(misspelt.detail.contains("'nosuspend' stands where the address belongs"), "{misspelt:?}");
+    assert!(misspelt.detail.contains("'nosuspend' is in the place of the address"), "{misspelt:?}");
     let long = suspended(&"x".repeat(200), &[]);
     assert!(long.detail.contains("too long") && fix(&long).contains("shorter"), "{long:?}");
     let both = suspended("a;b", &[]);
@@ -261,7 +261,7 @@ fn ignored_ports_are_reported_for_a_running_process() {
     let ignored = but(|it| it.warnings = diagnostic_ports::lint(b"/p,listen"));
     let ignored = only(&ignored, ReasonCode::DiagnosticPorts, Severity::Warning);
     assert!(ignored.detail.contains("the port is ignored"), "{ignored:?}");
-    assert!(fix(&ignored).contains("leave 'listen' out"), "{ignored:?}");
+    assert!(fix(&ignored).contains("remove 'listen'"), "{ignored:?}");
 }
 
 #[test]

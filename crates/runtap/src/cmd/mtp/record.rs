@@ -217,7 +217,7 @@ fn report_outcome(
             // A server would take this line for output of the application.
             (Server::At(_), _) | (_, None) => output.detail(line),
             (Server::Ourselves(_), Some(tally)) => {
-                output.note(format_args!("{line}; {}", describe_tally(tally)))
+                output.note(format_args!("{line}; {}", describe_tally(tally)));
             }
         }
     }

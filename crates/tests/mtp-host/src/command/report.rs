@@ -67,7 +67,7 @@ mod tests {
         fs::write(&path, "newer").unwrap();
         assert_eq!(there.read().unwrap(), b"newer");
         assert!(
-            Report::before(folder.path().to_owned()).read().unwrap_err().to_string().contains("ordinary")
+            Report::before(folder.path().to_owned()).read().unwrap_err().to_string().contains("regular file")
         );
     }
 }

@@ -1,5 +1,5 @@
 //! A limit on the number of programs that start at the same time. Starting a runtime keeps a processor busy; if more
-//! programs start than there are processors, all start late, including the max_start_time ones, for which the run has to wait.
+//! programs start than there are processors, all start late, including the `max_start_time` ones, for which the run has to wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl Starts {
         Self { limit, max_start_time: MAX_START_TIME, since: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits until another program may start. PendingTasks programs start in the order in which the system wakes their
+    /// Waits until another program may start. `PendingTasks` programs start in the order in which the system wakes their
     /// threads.
     pub(super) fn begin(&self, number: u64) -> Starting<'_> {
         let mut since = self.since();

@@ -81,7 +81,7 @@ impl Relay {
                 Ok(_) => there(),
                 // Without a thread for the replies, the connection cannot be forwarded.
                 Err(error) => {
-                    end(Direction::FromServer, DirectionEnd { leftover: 0, error: Some(error.to_string()) })
+                    end(Direction::FromServer, DirectionEnd { leftover: 0, error: Some(error.to_string()) });
                 }
             }
         });

@@ -1,7 +1,7 @@
 //! Replay of the application's side of a recording to any server: sends its requests in order, on the same number of
 //! connections, each after the reply to the previous one.
 //!
-//! Only the ExecutionId is replaced, if the server has passed one in its variable. All other ids, process ids and paths are the
+//! Only the `ExecutionId` is replaced, if the server has passed one in its variable. All other ids, process ids and paths are the
 //! recorded ones; existing files outside the working directory are not named (`artifacts`). Commands on the control pipe are
 //! ignored; Ctrl-C and signals end the replay.
 
@@ -242,7 +242,7 @@ struct Player<'a> {
     /// The control pipe that the server has named.
     control: Option<PathBuf>,
     links: BTreeMap<String, ServerConnection>,
-    /// The recorded ExecutionId and its replacement.
+    /// The recorded `ExecutionId` and its replacement.
     ids: Option<(String, String)>,
     filter: ArtifactFilter,
     played: Played,
@@ -394,7 +394,7 @@ fn decoded(bytes: &[u8]) -> Option<Message> {
     Message::decode(&wire, Limits::default()).ok().filter(|_| is_alone)
 }
 
-/// Returns the frame with the given ExecutionId in place of the recorded one. A message with no or another id, or one that
+/// Returns the frame with the given `ExecutionId` in place of the recorded one. A message with no or another id, or one that
 /// cannot be encoded exactly, is unchanged.
 fn with_execution_id(bytes: Vec<u8>, ids: Option<&(String, String)>) -> Vec<u8> {
     let Some((recorded, replacement)) = ids.filter(|(recorded, replacement)| recorded != replacement) else {
