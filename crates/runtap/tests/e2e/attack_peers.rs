@@ -214,7 +214,7 @@ fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
 /// A user who starts a program with another user's rights, as `sudo` does, may have started to listen before and passed
 /// the socket on: the process belongs to root now, its socket does not.
 #[test]
-fn a_socket_older_than_a_processs_rights_is_not_queried() {
+fn a_socket_older_than_the_rights_of_a_process_is_not_queried() {
     require!(root());
     SharedFolder::each(|scene| {
         // This process is root's, and one of its threads listens as nobody.

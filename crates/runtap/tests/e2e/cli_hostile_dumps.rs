@@ -186,7 +186,7 @@ fn a_dump_that_is_not_a_regular_file_is_not_read() {
 /// The name of the dump or its report already exists: a link to a file of its user, or another hard link.
 #[test]
 fn an_existing_file_is_not_used_as_the_dump() {
-    for (is_link, why) in [(true, "symbolic link"), (false, "2 names")] {
+    for (is_link, why) in [(true, "symbolic link"), (false, "2 links")] {
         for is_report in [false, true] {
             let kept = folder();
             let there = kept.path().join("kept");

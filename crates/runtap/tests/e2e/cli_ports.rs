@@ -95,7 +95,7 @@ fn a_port_has_many_forms() {
         }
     }
     let other = runtap(["info", "--diagnostic-port", "tcp://host:1"]);
-    other.expect_code(2).says("not an address of a process").says("runtap://HOST:PORT");
+    other.expect_code(2).says("not the address of a process").says("runtap://HOST:PORT");
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.

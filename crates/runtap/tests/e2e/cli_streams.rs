@@ -24,7 +24,7 @@ fn a_truncated_recording_is_repaired() {
     assert_eq!(fs::read(&file).unwrap(), bytes[..bytes.len() / 2], "the recording itself stays");
 
     // A second repair has nothing to do, and writes nothing.
-    runtap(["repair", repaired.to_str().unwrap()]).expect_code(0).says("whole");
+    runtap(["repair", repaired.to_str().unwrap()]).expect_code(0).says("is complete");
     assert!(!folder.path().join("cut.repaired.repaired.nettrace").exists());
     // The reader of a pipe gets a complete recording anyway.
     let redirected = folder.path().join("redirected");

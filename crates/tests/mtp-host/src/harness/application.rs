@@ -17,9 +17,9 @@ use crate::harness::{Context, Test};
 /// The options of the harness, named like those of libtest.
 pub(crate) fn options() -> Vec<CommandOption> {
     vec![
-        CommandOption::new("filter", "Run only tests whose names contain run_test of these texts.")
+        CommandOption::new("filter", "Run only tests whose names contain one of these texts.")
             .values(1, usize::MAX),
-        CommandOption::new("skip", "Skip tests whose names contain run_test of these texts.")
+        CommandOption::new("skip", "Skip tests whose names contain one of these texts.")
             .values(1, usize::MAX),
         CommandOption::new("exact", "Match --filter and --skip against complete names."),
         CommandOption::new("ignored", "Run only ignored tests."),
