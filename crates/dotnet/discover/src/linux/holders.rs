@@ -69,7 +69,7 @@ impl Holders {
         Clients { connections, createdump, not_looked_at: self.not_looked_at() }
     }
 
-    /// Returns the processes that listen on the socket with this file, at most `MAX_HOLDERS`. Empty if there are none or they
+    /// Returns the processes that listen on the socket with this file, at most 4. Empty if there are none or they
     /// can't be seen.
     pub fn listeners(&self, file: &Metadata) -> Vec<Holder> {
         let file = Some(low(file.ino()));

@@ -30,7 +30,7 @@ pub struct Machine {
     /// The security settings.
     pub policy: Policy,
     /// The sockets of runtimes in this process's temporary directory whose processes have exited and on which nothing listens, according to the
-    /// kernel's table of this process's network namespace. At most `MAX_LEFTOVERS`.
+    /// kernel's table of this process's network namespace. At most 10,000.
     pub leftovers: Vec<PathBuf>,
     /// Whether `/proc` hides the processes of other users.
     pub hides_others: bool,
