@@ -37,7 +37,7 @@ pub(super) fn written(wine: &Wine) -> Result<()> {
     ends(&dump(wine, "cut", &["-o", "dumps 100%/cut.dmp"])?, 5, "can't be used")?;
     let there = fs::read_dir(&folder)?.count();
     ends(&dump(wine, "text", &["-o", "dumps 100%/text.dmp"])?, 1, "not a minidump")?;
-    ends(&dump(wine, "nothing", &["-o", "dumps 100%/nothing.dmp"])?, 1, "can't be taken")?;
+    ends(&dump(wine, "nothing", &["-o", "dumps 100%/nothing.dmp"])?, 1, "can't be copied")?;
     ends(&dump(wine, "refuse", &["-o", "dumps 100%/refused.dmp"])?, 4, "made of cheese")?;
     if there != 3 || fs::read_dir(&folder)?.count() != there {
         bail!("a file was left behind or is missing: there were {there}");

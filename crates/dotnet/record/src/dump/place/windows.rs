@@ -263,7 +263,7 @@ mod tests {
     fn files_that_are_not_minidumps_are_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         for (text, expected) in
-            [(Some("text"), "no minidump"), (Some(""), "is empty"), (None, "can't be taken")]
+            [(Some("text"), "not a minidump"), (Some(""), "is empty"), (None, "can't be copied")]
         {
             let files = Files::make(&Destination::Exact(folder.path().join("100%.dmp")), false).unwrap();
             let place = DumpPlan::of(1, files, DumpKind::Mini).unwrap();
