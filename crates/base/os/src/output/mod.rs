@@ -61,8 +61,6 @@ pub use self::names::{
 pub use self::native::same;
 pub use self::native::{is_path_of, is_same_path, reopened};
 pub use self::ordinary::{is_deleted, open_named, open_ordinary};
-#[doc(hidden)]
-pub use self::pending_file::PendingFile as Draft;
 pub use self::pending_file::{PendingFile, sweep, temporary_name};
 use self::place::Folder;
 pub use self::sink::{Destination, OutputSink, Writer};
