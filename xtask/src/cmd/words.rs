@@ -22,22 +22,22 @@ struct Rule {
 const RULES: [Rule; 5] = [
     Rule {
         name: "a doc comment starts with \"The same\": say what the item is, or link to the other one",
-        limit: 50,
+        limit: 8,
         is_broken: |line| line.doc().is_some_and(|doc| doc.starts_with("The same")),
     },
     Rule {
         name: "an indefinite person (whoever, nobody, …): name the user, the process or the peer",
-        limit: 430,
+        limit: 156,
         is_broken: |line| line.has(&["whoever", "nobody", "somebody", "anybody", "everybody"]),
     },
     Rule {
         name: "we, us, ours: name runtap, the process or the user",
-        limit: 225,
+        limit: 82,
         is_broken: |line| line.has(&["we", "us", "ours"]),
     },
     Rule {
         name: "dial: connect",
-        limit: 140,
+        limit: 52,
         is_broken: |line| line.has(&["dial", "dials", "dialed", "dialled", "dialing", "dialling"]),
     },
     Rule {
