@@ -107,7 +107,7 @@ fn usage_errors_are_reported_first() {
         |spec: &str| runtap(["trace", "-p", "4194304", "--clrevents", "gc", "--user-events", spec]);
     user_events("Other=x").expect_code(2).says("Other, which is not recorded");
     user_events("a b").expect_code(2).says("is not a tracepoint name");
-    user_events(&format!("{GC}:1,x=y")).expect_code(2).says("no list of event ids");
+    user_events(&format!("{GC}:1,x=y")).expect_code(2).says("is not a list of event ids");
     runtap(["trace", "-p", "1", "--user-events", "x", "-o", "y"]).expect_code(2).says("--output");
     runtap(["trace", "--user-events", "x", "--", "true"]).expect_code(2);
 }
