@@ -30,7 +30,7 @@ fn a_truncated_recording_is_repaired() {
     let redirected = folder.path().join("redirected");
     let mut piped = command(["repair", repaired.to_str().unwrap(), "-o", "-"]);
     piped.stdout(fs::File::create(&redirected).unwrap());
-    Running::start_as_it_is(piped).wait().expect_code(0).says("whole");
+    Running::start_as_it_is(piped).wait().expect_code(0).says("is complete");
     assert_eq!(fs::read(&redirected).unwrap(), fs::read(&repaired).unwrap());
 
     let other = folder.path().join("other");

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(error.to_string(), "missing CLR event keyword in 'gc++jit'");
         let error = clr_keywords("zzzzzzzz").unwrap_err().to_string();
         assert!(
-            error.starts_with("'zzzzzzzz' is not a CLR event keyword. There are gc, gchandle, "),
+            error.starts_with("'zzzzzzzz' is not a CLR event keyword. Valid values: gc, gchandle, "),
             "{error}"
         );
     }

@@ -266,18 +266,21 @@ mod tests {
     fn errors_are_described() {
         for (text, message) in [
             ("Microsoft-Windows-DotNETRuntime:gc+", "missing CLR event keyword in 'gc+'"),
-            ("", "a provider name is missing in ''"),
-            ("A,,B", "a provider name is missing in 'A,,B'"),
-            ("A:1:4:a=b,", "a provider name is missing in 'A:1:4:a=b,'"),
-            (":1", "a provider name is missing in ':1'"),
-            ("A:-1", "'-1' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)"),
+            ("", "missing provider name in ''"),
+            ("A,,B", "missing provider name in 'A,,B'"),
+            ("A:1:4:a=b,", "missing provider name in 'A:1:4:a=b,'"),
+            (":1", "missing provider name in ':1'"),
+            (
+                "A:-1",
+                "invalid keyword mask '-1' for 'A': expected a hexadecimal number of up to 64 bits (for example 0x8001)",
+            ),
             (
                 "A:10000000000000000",
-                "'10000000000000000' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)",
+                "invalid keyword mask '10000000000000000' for 'A': expected a hexadecimal number of up to 64 bits (for example 0x8001)",
             ),
             (
                 "A:1:loud",
-                "'loud' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose",
+                "'loud' is not an event level; use 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose",
             ),
         ] {
             assert_eq!(ProviderSpec::parse_list(text).unwrap_err().to_string(), message);

@@ -147,11 +147,11 @@ mod tests {
             (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is specified"),
             (&[], "tracepoints of A-B: neither a default nor a set is specified"),
             (&["D=x", "y"], "'D=x' names D, which is not enabled"),
-            (&["x", "y"], "'y': every provider has a tracepoint for these events already"),
-            (&["C=x", "C=y", "z"], "'C=y': C has a tracepoint for these events already"),
+            (&["x", "y"], "'y': every provider already has a tracepoint for these events"),
+            (&["C=x", "C=y", "z"], "'C=y': C already has a tracepoint for these events"),
             (&["C:1=x", "C:1=y", "z"], "tracepoints of C: event 1 is specified twice"),
             (&["C:1=z", "z"], "tracepoints of C: tracepoint \"z\" is specified twice; merge the sets"),
-            (&["C:=x", "z"], "'C:=x': '' is no list of event ids such as 1,2,10-20"),
+            (&["C:=x", "z"], "'C:=x': '' is not a list of event ids (for example 1,2,10-20)"),
         ] {
             assert_eq!(config(specs).unwrap_err().to_string(), message);
         }
