@@ -34,6 +34,18 @@ impl Workspace {
         &self.root
     }
 
+    /// Lists the files of the project that match git's `patterns`, relative to its root, also those that are not committed.
+    pub(crate) fn files(&self, patterns: &[&str]) -> Result<Vec<String>> {
+        let listed = self
+            .tool("git")
+            .args(&["ls-files", "-co", "--exclude-standard"])
+            .args(patterns)
+            .quiet()
+            .capture()?;
+        // Deleted files that are not committed yet are listed too.
+        Ok(listed.lines().filter(|file| self.root.join(file).is_file()).map(str::to_owned).collect())
+    }
+
     /// The folder for cargo's build results; respects `CARGO_TARGET_DIR` and cargo's configuration.
     pub(crate) fn target(&self) -> &Path {
         &self.target

@@ -16,7 +16,7 @@ pub fn workspace_root() -> PathBuf {
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// Returns the shared folder. `None` if there is none.
+/// Returns the shared folder. `None` on a machine without it.
 ///
 /// # Panics
 /// If `RUNTAP_SHARED` is not a folder.

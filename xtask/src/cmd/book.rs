@@ -58,9 +58,8 @@ fn build(ws: &Workspace) -> Result<Outcome> {
 }
 
 fn check_links(ws: &Workspace) -> Result<()> {
-    let files = ws.tool("git").args(&["ls-files", "-co", "--exclude-standard", "*.md"]).quiet().capture()?;
-    // Deleted files that are not committed yet are listed too.
-    let files: Vec<&str> = files.lines().filter(|file| ws.root().join(file).is_file()).collect();
+    let files = ws.files(&["*.md"])?;
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let summary =
         fs::read_to_string(ws.root().join(SUMMARY)).with_context(|| format!("cannot read {SUMMARY}"))?;
     let mut wrong = summary_errors(&summary, &files);

@@ -84,7 +84,7 @@ impl Error {
         )
     }
 
-    /// Returns the underlying I/O error. `None` if there is none.
+    /// Returns the underlying I/O error. `None` for errors without one.
     pub fn io(&self) -> Option<&std::io::Error> {
         match self {
             Self::Output(error) => match &error.cause {
@@ -103,7 +103,7 @@ impl Error {
         matches!(self.sink(), Some(runtap_sinks::Error::NoSamples { .. }))
     }
 
-    /// Returns the error of the sink. `None` if there is none.
+    /// Returns the error of the sink. `None` for other errors.
     pub fn sink(&self) -> Option<&runtap_sinks::Error> {
         match self {
             Self::File { error, .. } | Self::Stdout(error) => Some(error),

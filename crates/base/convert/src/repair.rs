@@ -48,7 +48,7 @@ pub fn repair(path: &Path, to: &Destination) -> Result<RepairedFile, Error> {
     Ok(RepairedFile { header, repaired, output: Some(to.clone()) })
 }
 
-/// Repairs the file in one pass. Returns the header, `None` if there is none, and what was repaired.
+/// Repairs the file in one pass. Returns the header (`None` if the file has no header) and what was repaired.
 fn pass(
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), Error>,

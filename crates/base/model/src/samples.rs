@@ -87,7 +87,7 @@ pub(crate) fn kind_of(kind_and_ticks: u32) -> SampleKind {
 const SUMMED_KINDS: [SampleKind; 4] =
     [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER, SampleKind::EVENT];
 
-/// Returns the index of the sum that a sample is added to. `None` if there is none.
+/// Returns the index of the sum that a sample is added to. `None` if it is added to no sum.
 fn sum_of(kind: SampleKind) -> Option<usize> {
     match kind.class() {
         SampleClass::Running => Some(0),

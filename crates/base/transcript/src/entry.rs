@@ -184,6 +184,13 @@ impl Entry {
 }
 
 impl Field {
+    /// Numbers names and values by their order. `None` for an empty list.
+    pub fn numbered(fields: impl IntoIterator<Item = (String, Value)>) -> Option<Vec<Self>> {
+        let fields: Vec<_> =
+            fields.into_iter().zip(0..).map(|((name, value), id)| Self { id, name, value }).collect();
+        (!fields.is_empty()).then_some(fields)
+    }
+
     fn of(value: &Value) -> Option<Self> {
         let [id, name, value] = value.as_array()?.as_slice() else { return None };
         Some(Self { id: id.as_i64()?, name: name.as_str()?.to_owned(), value: value.clone() })

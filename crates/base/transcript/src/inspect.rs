@@ -101,7 +101,7 @@ impl<P: Protocol> Inspector<P> {
             Entry::Other { kind, mut more } => {
                 let conn = more.get("conn").and_then(Value::as_str).map(str::to_owned);
                 let t = more.remove("t").and_then(|t| t.as_f64());
-                vec![Row { line, t, conn, what: kind, fields: listed(more.into_iter()), ..Row::default() }]
+                vec![Row { line, t, conn, what: kind, fields: Field::numbered(more), ..Row::default() }]
             }
         };
         self.undecoded += rows.iter().filter(|row| row.is_undecoded).count() as u64;
@@ -116,7 +116,7 @@ impl<P: Protocol> Inspector<P> {
         fields.extend(header.cmd.map(|words| ("cmd".to_owned(), words.into())));
         fields.extend(header.more);
         self.protocol.mask_header(&mut fields);
-        Row { fields: listed(fields.into_iter()), summary, ..Row::new(line, header.t, "header") }
+        Row { fields: Field::numbered(fields), summary, ..Row::new(line, header.t, "header") }
     }
 
     fn frame(&mut self, line: u64, frame: Frame) -> Vec<Row> {
@@ -156,7 +156,7 @@ impl<P: Protocol> Inspector<P> {
         rows.push(Row {
             conn: Some(close.conn),
             side: close.side,
-            fields: listed(error.into_iter().chain(close.more)),
+            fields: Field::numbered(error.into_iter().chain(close.more)),
             error: close.error,
             summary,
             ..Row::new(line, close.t, "close")
@@ -168,7 +168,7 @@ impl<P: Protocol> Inspector<P> {
 fn opened<P: Protocol>(line: u64, open: Open) -> Row {
     let summary = P::summarize_open(&open);
     let row = Row { conn: Some(open.conn), summary, ..Row::new(line, open.t, "open") };
-    Row { fields: listed(open.more.into_iter()), ..row }
+    Row { fields: Field::numbered(open.more), ..row }
 }
 
 fn exited(line: u64, exit: Exit) -> Row {
@@ -178,7 +178,7 @@ fn exited(line: u64, exit: Exit) -> Row {
         None => "no exit code".to_owned(),
     };
     let code = exit.code.map(|code| ("code".to_owned(), code.into()));
-    let fields = listed(code.into_iter().chain(exit.more));
+    let fields = Field::numbered(code.into_iter().chain(exit.more));
     Row { fields, summary, ..Row::new(line, exit.t, "exit") }
 }
 
@@ -198,13 +198,7 @@ fn as_recorded(template: Row, mut frame: Frame) -> Row {
         name: frame.name,
         bytes: frame.hex.map(|hex| hex.len() as u64).or(bytes),
         file: file.zip(offset),
-        fields: listed(recorded.chain(frame.more)),
+        fields: Field::numbered(recorded.chain(frame.more)),
         ..template
     }
-}
-
-/// Numbers fields by their order.
-fn listed(fields: impl Iterator<Item = (String, Value)>) -> Option<Vec<Field>> {
-    let fields: Vec<_> = fields.zip(0..).map(|((name, value), id)| Field { id, name, value }).collect();
-    (!fields.is_empty()).then_some(fields)
 }

@@ -82,11 +82,7 @@ impl Journal {
 
     /// Returns the value of `dir` for a direction.
     pub fn name_of(&self, direction: Direction) -> &'static str {
-        let [client, server] = self.directions;
-        match direction {
-            Direction::FromClient => client,
-            Direction::FromServer => server,
-        }
+        direction.name_in(self.directions)
     }
 
     /// Writes that a connection was opened, and returns its name.

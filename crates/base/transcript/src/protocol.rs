@@ -13,6 +13,16 @@ pub enum Direction {
     FromServer,
 }
 
+impl Direction {
+    /// Returns the name of this direction, of a protocol's [`Protocol::DIRECTIONS`].
+    pub(crate) fn name_in(self, [client, server]: [&'static str; 2]) -> &'static str {
+        match self {
+            Self::FromClient => client,
+            Self::FromServer => server,
+        }
+    }
+}
+
 /// A protocol whose connections can be recorded and shown.
 ///
 /// A [`Journal`](crate::Journal) writes its transcripts and an [`Inspector`](crate::Inspector) shows them.
@@ -28,11 +38,7 @@ pub trait Protocol {
 
     /// Returns the value of `dir` for a direction.
     fn name(direction: Direction) -> &'static str {
-        let [client, server] = Self::DIRECTIONS;
-        match direction {
-            Direction::FromClient => client,
-            Direction::FromServer => server,
-        }
+        direction.name_in(Self::DIRECTIONS)
     }
 
     /// Returns the direction for a value of `dir`; `None` if the protocol has no such direction.

@@ -30,7 +30,7 @@ pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream
     if trusted { Ok(stream) } else { Err(wrong(peer, None)) }
 }
 
-/// Connects to a path, whoever listens there.
+/// Connects to a path without verifying which process listens there.
 pub(crate) async fn connect_unverified(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     dial(path, timeout).await
 }

@@ -13,7 +13,7 @@ pub struct Layout {
     pub blocks_count: u64,
     /// Whether a block is damaged.
     pub is_damaged: bool,
-    /// The offsets of the start and the end of the end marker. `None` if there is none.
+    /// The offsets of the start and the end of the end marker. `None` if the file has no end marker.
     pub end: Option<(u64, u64)>,
     /// The point where reading stops before the end of the file.
     pub gap: Option<Gap>,

@@ -177,7 +177,7 @@ impl Error {
         }
     }
 
-    /// Returns advice for the user in one sentence. `None` if there is none.
+    /// Returns advice for the user in one sentence. `None` for errors without advice.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Busy { .. } => {

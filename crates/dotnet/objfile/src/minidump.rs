@@ -88,7 +88,7 @@ impl<'data, R: ReadRef<'data>> File<R> {
         Ok(Reader::at(read(self.data, at, size, what)?, at))
     }
 
-    /// Returns the name of the first module without its directory; empty if there is none.
+    /// Returns the name of the first module without its directory; empty if the dump lists no modules.
     fn program(&self, at: u64) -> Result<String, CoreFileError> {
         if self.part(at, 4, "modules")?.u32("module count")? == 0 {
             return Ok(String::new());

@@ -122,7 +122,7 @@ pub struct Violation {
     pub rule: Rule,
     /// The details. Texts of the peer are quoted, and truncated if they are long.
     pub detail: String,
-    /// The offset in the bytes that the connection received; `None` if there is none.
+    /// The offset in the bytes that the connection received; `None` for a violation that no byte shows.
     pub offset: Option<u64>,
 }
 

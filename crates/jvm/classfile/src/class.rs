@@ -135,12 +135,12 @@ impl<'a> ClassFile<'a> {
         &self.attributes
     }
 
-    /// Returns the first attribute with this name in decoded form; `None` if there is none.
+    /// Returns the first attribute with this name in decoded form; `None` if no attribute has it.
     pub fn attribute(&self, name: &str) -> Result<Option<Attribute<'a>>, DecodeError> {
         self.attributes.find(&self.pool, name)?.map(|found| found.parse(&self.pool)).transpose()
     }
 
-    /// Returns the name of the source file, without a folder; `None` if there is none.
+    /// Returns the name of the source file, without a folder; `None` if the class does not name its source.
     pub fn source_file(&self) -> Result<Option<Text<'a>>, DecodeError> {
         match self.attribute("SourceFile")? {
             Some(Attribute::SourceFile(index)) => self.pool.text(index, "sourcefile_index").map(Some),

@@ -58,7 +58,7 @@ impl AgentAnswer {
         &self.path
     }
 
-    /// Returns the answer: the first line, of at most 8 KiB; `None` if there is none. Any program of the JVM's user
+    /// Returns the answer: the first line, of at most 8 KiB; `None` if the library has not written one. Any program of the JVM's user
     /// can write it.
     pub fn read(&self) -> Option<String> {
         let file = self.private.inside().open_itself(ANSWER.as_ref()).ok()?;

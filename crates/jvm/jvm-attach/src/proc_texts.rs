@@ -37,7 +37,7 @@ pub(crate) enum JvmKind {
 /// The parsed memory map of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemoryMap {
-    /// The JVM; `None` if there is none.
+    /// The JVM; `None` if the process has not mapped one.
     pub(crate) jvm: Option<JvmKind>,
     pub(crate) c_library: CLibrary,
     /// The paths of the requested libraries as they were loaded, without duplicates.

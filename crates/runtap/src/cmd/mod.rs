@@ -113,9 +113,9 @@ fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|verb| verb == "router") {
         router::normalize_args(&mut words);
     }
-    mtp::familiar(&mut words);
+    mtp::normalize_args(&mut words);
     if words.get(1).is_some_and(|verb| verb == "test") {
-        test::familiar(&mut words);
+        test::normalize_args(&mut words);
     }
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"

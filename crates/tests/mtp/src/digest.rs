@@ -37,12 +37,12 @@ impl<V: Default> UidMap<V> {
         u32::from_le_bytes([a, b, c, d])
     }
 
-    /// Returns the value of a test, and inserts a default value if there is none.
+    /// Returns the value of a test, and inserts a default value for an unknown test.
     pub(crate) fn entry(&mut self, uid: &str) -> &mut V {
         self.values.entry(self.keys.digest(uid)).or_default()
     }
 
-    /// Returns the value of a test, or `None` if there is none.
+    /// Returns the value of a test, or `None` for an unknown test.
     pub(crate) fn get(&self, uid: &str) -> Option<&V> {
         self.values.get(&self.keys.digest(uid))
     }

@@ -70,7 +70,7 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the memory limit of the container in bytes. `None` if there is none.
+/// Returns the memory limit of the container in bytes. `None` if its memory is not limited.
 fn cgroup_limit() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()

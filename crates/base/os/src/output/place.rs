@@ -3,7 +3,7 @@
 //!
 //! The kernel has a similar rule, `fs.protected_symlinks`, but it may be disabled and applies only to directories with
 //! the sticky bit. The rule here: in directories that users other than the current one and root can write to
-//! ([`is_shared`]), no link is followed and no pipe or device is opened, whoever owns it. In other directories root
+//! ([`is_shared`]), no link is followed and no pipe or device is opened, whatever user owns it. In other directories root
 //! follows only its own links. This module changes no files.
 //! Source: `path_resolution(7)`, `proc(5)`, `proc_sys_fs(5)`.
 

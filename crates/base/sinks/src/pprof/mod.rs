@@ -201,7 +201,7 @@ struct Keys {
     kinds: Vec<Option<i64>>,
 }
 
-/// Returns the name of the first value (`None` if there is none), and the name and unit of the total weight.
+/// Returns the name of the first value (`None` for a profile without values), and the name and unit of the total weight.
 fn value_types(view: View) -> (Option<&'static str>, (&'static str, &'static str)) {
     let unit = match view.unit() {
         Unit::Nanoseconds => "nanoseconds",

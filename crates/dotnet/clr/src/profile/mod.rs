@@ -297,7 +297,7 @@ impl ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// Returns the time of the first sample or event. `u64::MAX` if there is none.
+    /// Returns the time of the first sample or event. `u64::MAX` without samples and events.
     fn first(&self) -> u64 {
         let events = self.events.iter().flat_map(|(_, events)| &events.raw).map(|raw| raw.timestamp);
         events.chain(self.ticks.first()).chain(self.universal.first()).min().unwrap_or(u64::MAX)

@@ -119,7 +119,7 @@ pub(super) fn small(payload: Payload<'_>, name: &str) -> Option<u32> {
     payload.u64(name).and_then(|number| u32::try_from(number).ok())
 }
 
-/// Returns a text of the payload. Empty if there is none.
+/// Returns the text with this name in the payload. Empty for a payload without it.
 pub(super) fn text(payload: Payload<'_>, name: &str) -> String {
     payload.text(name).unwrap_or_default()
 }

@@ -175,7 +175,7 @@ impl Running {
 }
 
 impl GcReport {
-    /// Attributes a suspension that ended `at` a time to its collections. Returns false if there is none.
+    /// Attributes a suspension that ended `at` a time to its collections. Returns false if the suspension had no collection.
     fn pause(
         &mut self,
         of: Suspension,

@@ -32,13 +32,13 @@ impl Variable {
         &self.0
     }
 
-    /// Returns the text before the first `=`, or the complete entry if there is none. An `=` at the very start belongs to
+    /// Returns the text before the first `=`, or the complete entry without `=`. An `=` at the very start belongs to
     /// the name: Windows has such entries.
     pub fn name(&self) -> &str {
         self.split().map_or(&self.0, |(name, _)| name)
     }
 
-    /// Returns the text after the name's `=`. `None` if there is none.
+    /// Returns the text after the name's `=`. `None` for an entry without `=`.
     pub fn value(&self) -> Option<&str> {
         self.split().map(|(_, value)| value)
     }

@@ -161,7 +161,7 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// Returns advice for the user in one sentence. `None` if there is none.
+    /// Returns advice for the user in one sentence. `None` for objections without advice.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Createdump { missing: true, .. } => {

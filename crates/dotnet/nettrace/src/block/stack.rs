@@ -148,7 +148,7 @@ impl<'a> Stack<'a> {
         self.table.arena.get(start..)?.get(..length)
     }
 
-    /// Returns the encoded stack: little-endian pointers of the target's size. Empty if there is none.
+    /// Returns the encoded stack: little-endian pointers of the target's size. Empty for an event without a stack.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         self.defined_bytes().unwrap_or_default()

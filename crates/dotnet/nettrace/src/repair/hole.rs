@@ -13,7 +13,7 @@ pub(super) const MIN_LENGTH: usize = 512;
 /// The error of an entry that starts in a hole or before one.
 pub(super) const HOLE: DecodeErrorKind = DecodeErrorKind::Invalid("is in a run of zeros");
 
-/// Returns the start of the hole that contains the `header` bytes at `at`. `None` if there is none.
+/// Returns the start of the hole that contains the `header` bytes at `at`. `None` if no hole contains them.
 pub(super) fn around(payload: &[u8], at: usize, header: usize) -> Option<usize> {
     let zeros =
         |bytes: &mut dyn Iterator<Item = &u8>| bytes.take(MIN_LENGTH).take_while(|byte| **byte == 0).count();

@@ -36,7 +36,7 @@ pub struct AssemblyName<'a> {
 /// A type defined in the assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeDef<'a> {
-    /// The namespace; empty if there is none.
+    /// The namespace; empty for the global namespace.
     pub namespace: &'a str,
     /// The name, with a suffix `` `n `` if the type is generic.
     pub name: &'a str,

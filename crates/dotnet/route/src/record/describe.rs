@@ -73,18 +73,11 @@ impl DiagnosticIpc {
             id: described.id.map(i64::from),
             name: described.name.map(str::to_owned),
             bytes: Some(piece.bytes().len() as u64),
-            fields: numbered(described.fields),
+            fields: Field::numbered(described.fields),
             is_undecoded: described.what == "other",
             ..Decoded::default()
         }
     }
-}
-
-/// Numbers fields by their order; `None` if there are none.
-pub(super) fn numbered(fields: Fields) -> Option<Vec<Field>> {
-    let fields: Vec<_> =
-        fields.into_iter().zip(0..).map(|((name, value), id)| Field { id, name, value }).collect();
-    (!fields.is_empty()).then_some(fields)
 }
 
 /// Returns the direction in which a side sends.

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use runtap_diag_proto::tap::{Piece, PieceKind, Side};
 use runtap_diag_proto::{DecodeError, Request};
-use runtap_transcript::{Close, Error, Frame, Journal, More, create, to_hex};
+use runtap_transcript::{Close, Error, Field, Frame, Journal, More, create, to_hex};
 use runtap_transport::{Descriptor, Peer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Way;
-use super::describe::{Described, direction_of, numbered};
+use super::describe::{Described, direction_of};
 use super::passed::open_file;
 
 /// The destination of session streams.
@@ -118,7 +118,7 @@ impl ConnectionLog {
             hex = Some(bytes.to_vec());
         }
         let (id, name) = (described.id.map(i64::from), described.name.map(str::to_owned));
-        let fields = numbered(described.fields_to_keep());
+        let fields = Field::numbered(described.fields_to_keep());
         let frame = Frame { id, name, hex, fields, more, ..Frame::default() };
         let at = Some(self.received_at(piece.from));
         self.journal.message(&self.conn, direction_of(piece.from), at, bytes.len(), frame);

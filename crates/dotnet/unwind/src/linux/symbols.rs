@@ -120,7 +120,7 @@ fn object_of(known: &[Object], address: u64) -> Option<(usize, &Object)> {
     known.iter().enumerate().rev().find(|(_, object)| object.range.contains(&address))
 }
 
-/// Returns the function's symbol for each of the sorted addresses. `None` if there is none.
+/// Returns the function's symbol for each of the sorted addresses. `None` for an address outside the known functions.
 fn symbols(object: &Object, addresses: &[u64], bounds: &[Option<Range<u64>>]) -> Vec<Option<Symbol>> {
     let mut found: Vec<Option<Symbol>> = addresses.iter().map(|_| None).collect();
     let Some(file) = open(object) else { return found };

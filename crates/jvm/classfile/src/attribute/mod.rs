@@ -64,7 +64,7 @@ impl<'a> Attributes<'a> {
         std::iter::from_fn(move || RawAttribute::read(&mut input, "attribute").ok())
     }
 
-    /// Returns the first attribute with this name; `None` if there is none.
+    /// Returns the first attribute with this name; `None` if no attribute has it.
     pub fn find(&self, pool: &Pool<'a>, name: &str) -> Result<Option<RawAttribute<'a>>, DecodeError> {
         for attribute in self.iter() {
             if attribute.name(pool)?.as_bytes() == name.as_bytes() {

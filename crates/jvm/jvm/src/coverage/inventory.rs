@@ -92,7 +92,7 @@ impl Method {
     }
 }
 
-/// Returns the file name in a `SourceFile` attribute; `None` if there is none. Compilers write a name without a
+/// Returns the file name in a `SourceFile` attribute; `None` for a class without that attribute. Compilers write a name without a
 /// directory, but the attribute may contain anything, and a path could name any file on the reader's machine.
 fn base_name(source_file: &str) -> Option<String> {
     let name = source_file.rsplit(['/', '\\']).next().unwrap_or_default();

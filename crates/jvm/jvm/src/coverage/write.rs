@@ -102,7 +102,7 @@ impl Format {
         }
     }
 
-    /// Returns the format with this name; `None` if there is none.
+    /// Returns the format with this name; `None` for an unknown name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }

@@ -29,7 +29,7 @@ pub struct StreamFiles {
     pub name: StreamName,
     /// The file with the bytes.
     pub bytes: PathBuf,
-    /// The file with the times at which the bytes arrived; `None` if there is none.
+    /// The file with the times at which the bytes arrived; `None` if the recording lacks that file.
     pub index: Option<PathBuf>,
 }
 

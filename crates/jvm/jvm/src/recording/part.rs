@@ -254,7 +254,7 @@ impl Edge {
         scaled(number, unit).map(Self::Time).ok_or_else(wrong)
     }
 
-    /// Returns the first matching point after another one; `None` if there is none.
+    /// Returns the first matching point after another one; `None` if no later point matches.
     fn point(&self, after: TracePoint, report: &Report) -> Option<TracePoint> {
         match self {
             Self::Time(time) => Some(TracePoint { time: *time, sequence: None }),

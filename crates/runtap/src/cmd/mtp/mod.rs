@@ -17,7 +17,7 @@ use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
 use runtap_transcript::{Cut, Error as TranscriptError, Located, Reader};
 
-pub(super) use self::host::normalize_args as familiar;
+pub(super) use self::host::normalize_args;
 use crate::cli::{Mtp, MtpVerb};
 use crate::exit::{self, expected};
 use crate::output::Output;

@@ -37,7 +37,7 @@ use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
 
-pub(super) use self::dotnet_words::normalize_args as familiar;
+pub(super) use self::dotnet_words::normalize_args;
 use self::module_failure::describe;
 pub(super) use self::reports::names as reports;
 use self::settings::Settings;

@@ -22,7 +22,7 @@ const MAX_FILE_SIZE: u64 = 1 << 20;
 pub struct Configuration {
     /// The options.
     pub config: Config,
-    /// The file, or `None` if there is none.
+    /// The file, or `None` for the default configuration.
     pub path: Option<PathBuf>,
     /// Whether the file was found by the search, not specified by the user. Its author may be untrusted.
     pub found: bool,
