@@ -114,7 +114,7 @@ describe('reports of real test applications', { skip: missing() }, () => {
     const names = await page.locator('.test .name').allTextContents();
     const shown = names.filter((name) => isTest({ name })).length;
     assert.equal(shown, counts.PASS + counts.FAIL + counts.SKIP);
-    assert.match(await page.locator('body').textContent(), /1 test has begun and has no result: NeverEnds/);
+    assert.match(await page.locator('body').textContent(), /1 started test has no result: NeverEnds/);
     assert.equal(await page.locator('img, iframe, #list script').count(), 0);
     const picture = join(workspace, 'real-report.png');
     await page.screenshot({ path: picture });
