@@ -9,6 +9,8 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod harness;
 #[cfg(target_os = "linux")]
+mod late_results;
+#[cfg(target_os = "linux")]
 mod listing;
 #[cfg(target_os = "linux")]
 mod live;
@@ -46,5 +48,6 @@ fn main() -> std::process::ExitCode {
     tests.extend(live::all());
     tests.extend(disk::all());
     tests.extend(verdicts::all());
+    tests.extend(late_results::all());
     harness::run(tests)
 }

@@ -42,7 +42,7 @@ const FILE_REPORTS: [&str; 8] = [
 ];
 
 /// Checks the numbers of a run in all outputs: all tests, passed tests, failed tests.
-fn readers_agree(
+pub(crate) fn readers_agree(
     folder: &Folder,
     applications: &[&std::path::Path],
     options: &[&str],

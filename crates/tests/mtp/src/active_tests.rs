@@ -70,6 +70,11 @@ impl<T> ActiveTests<T> {
         self.by_uid.contains_key(uid)
     }
 
+    /// Returns whether a row of the test with this name is running.
+    pub fn contains_row(&self, uid: &str, name: &str) -> bool {
+        self.by_row.contains_key(&self.keys.hash_one((uid, name)))
+    }
+
     /// Returns the test with this number, or `None` if it has ended.
     pub fn get(&self, number: u64) -> Option<&T> {
         self.all.get(&number).map(|(_, test)| test)

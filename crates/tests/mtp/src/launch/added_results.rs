@@ -6,39 +6,62 @@ use super::running::{RunningTest, display_name};
 use super::supervise::Supervisor;
 use crate::event::{Exception, State, TestResult};
 
-/// A test with a time-out result, and in which of the application's own attempts it ran.
+/// A row with a time-out result.
 #[derive(Debug)]
-pub(super) struct TimedOutTest {
-    uid: String,
+pub(super) struct TimedOutRow {
     name: String,
+    /// The application's own attempt in which the row ran.
     host_attempt: Option<u32>,
+    /// Whether the process has reported a late result under this name.
+    has_late_result: bool,
 }
 
 impl Supervisor<'_> {
     /// Adds a time-out result for a test.
     pub(super) fn add_timeout(&mut self, test: &RunningTest, message: String) {
         self.add_result(test, State::Timeout, message);
-        self.timed_out.push(TimedOutTest {
-            uid: test.uid.clone(),
-            name: test.name.clone(),
-            host_attempt: self.host_attempt,
-        });
+        let (name, host_attempt) = (test.name.clone(), self.host_attempt);
+        let row = TimedOutRow { name, host_attempt, has_late_result: false };
+        self.timed_out.entry(test.uid.clone()).or_default().push(row);
     }
 
-    /// Returns whether this is a late result of a test that already has a time-out result: a superseded one, or the first
-    /// other one of the application's same attempt. Some frameworks report all retries of a test together.
-    pub(super) fn is_late_result(&mut self, result: &TestResult) -> bool {
-        let name = display_name(&result.name);
-        let is_late = |test: &TimedOutTest| {
-            test.uid == result.uid && test.name == name && result.host_attempt <= test.host_attempt
-        };
-        let place = self.timed_out.iter().position(is_late);
-        if let Some(place) = place
-            && !result.superseded
-        {
-            self.timed_out.swap_remove(place);
+    /// Drops late results of rows that already have a time-out result: those of the application's same attempt that
+    /// belong to no running row. Holds back results under other names, which may be those of parts of a timed-out test,
+    /// until the process has ended. Returns the result if it counts now.
+    pub(super) fn drop_late(&mut self, result: TestResult) -> Option<TestResult> {
+        let (uid, name) = (&result.uid, display_name(&result.name));
+        let Some(rows) = self.timed_out.get_mut(uid) else { return Some(result) };
+        if self.tests.contains_row(uid, &name) {
+            return Some(result);
         }
-        place.is_some()
+        let mut rows = rows.iter_mut().filter(|row| result.host_attempt <= row.host_attempt).peekable();
+        if rows.peek().is_none() {
+            return Some(result);
+        }
+        if let Some(row) = rows.find(|row| row.name == name) {
+            row.has_late_result = true;
+            return None;
+        }
+        if self.tests.contains(uid) { Some(result) } else { self.late_rows.push(result) }
+    }
+
+    /// Counts the late results of tests whose timed-out rows have reported results of their own. Otherwise, the test
+    /// started under another name than it reports, as folded tests of MSTest do, and the results are parts of it.
+    pub(super) fn count_late_rows(&mut self) {
+        for result in self.late_rows.take() {
+            let rows = self.timed_out.get(&result.uid);
+            if rows.is_some_and(|rows| rows.iter().all(|row| row.has_late_result)) {
+                self.result(result);
+            }
+        }
+    }
+
+    /// Returns whether a row that has a time-out result was started again in the application's same attempt, as
+    /// frameworks with retries do. Its process is being stopped, and a retry of the runner decides.
+    pub(super) fn is_late_start(&self, uid: &str, name: &str) -> bool {
+        let name = display_name(name);
+        let mut rows = self.timed_out.get(uid).into_iter().flatten();
+        rows.any(|row| row.name == name && self.host_attempt <= row.host_attempt)
     }
 
     /// Adds a result for a running test.

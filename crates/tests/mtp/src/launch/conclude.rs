@@ -95,6 +95,7 @@ impl Supervisor<'_> {
             Some(chosen) if only_one => chosen.to_vec(),
             _ => self.tests.uids(),
         };
+        self.count_late_rows();
         let disturbed = self.take_concurrent_tests();
         let held = self.release_held(&disturbed);
         let mut isolated = Vec::new();

@@ -21,7 +21,7 @@ pub(super) struct HeldResults {
 
 impl HeldResults {
     /// Adds a result, or returns it if the limit is exceeded.
-    fn push(&mut self, result: TestResult) -> Option<TestResult> {
+    pub(super) fn push(&mut self, result: TestResult) -> Option<TestResult> {
         let bytes = self.bytes + bytes_of(&result);
         if bytes > MAX_BYTES {
             return Some(result);
@@ -30,6 +30,11 @@ impl HeldResults {
         self.uids.insert(result.uid.clone());
         self.all.push(result);
         None
+    }
+
+    /// Removes and returns all results.
+    pub(super) fn take(&mut self) -> Vec<TestResult> {
+        std::mem::take(self).all
     }
 }
 
@@ -65,7 +70,7 @@ impl Supervisor<'_> {
     /// Counts the results whose tests are not run again. Returns the others.
     pub(super) fn release_held(&mut self, run_again: &[String]) -> Vec<HeldResult> {
         let run_again: HashSet<&str> = run_again.iter().map(String::as_str).collect();
-        let held = std::mem::take(&mut self.held).all;
+        let held = self.held.take();
         let (held, counting): (Vec<_>, Vec<_>) =
             held.into_iter().partition(|result| run_again.contains(result.uid.as_str()));
         for result in counting {

@@ -142,6 +142,11 @@ impl RunningTests {
         self.tests.contains(uid)
     }
 
+    /// Returns whether a row of the test with this displayed name is running.
+    pub(crate) fn contains_row(&self, uid: &str, name: &str) -> bool {
+        self.tests.contains_row(uid, name)
+    }
+
     /// Removes all rows of the test.
     pub(crate) fn end_all(&mut self, uid: &str) {
         while self.tests.contains(uid) {

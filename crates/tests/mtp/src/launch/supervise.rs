@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::Rule;
 
-use super::added_results::TimedOutTest;
+use super::added_results::TimedOutRow;
 use super::app_server::{AppEvent, AppServer};
 use super::backpressure::{self, BackpressureQueue};
 use super::conclude::LaunchResult;
@@ -118,8 +118,10 @@ pub(crate) struct Supervisor<'a> {
     pub(super) overdue: bool,
     /// Whether the run is being stopped, so that nothing more is started.
     pub(super) run_stopped: bool,
-    /// The tests with a time-out result; the process may still report results for them.
-    pub(super) timed_out: Vec<TimedOutTest>,
+    /// The rows with a time-out result, by test id; the process may still report results for them.
+    pub(super) timed_out: HashMap<String, Vec<TimedOutRow>>,
+    /// The results that may be parts of timed-out tests.
+    pub(super) late_rows: HeldResults,
     /// The results that count only if no other process has results for their rows.
     pub(super) held: HeldResults,
     /// The number of signals that were received after a deadline.
@@ -168,7 +170,8 @@ impl<'a> Supervisor<'a> {
             warned: BTreeSet::new(),
             overdue: false,
             run_stopped: false,
-            timed_out: Vec::new(),
+            timed_out: HashMap::new(),
+            late_rows: HeldResults::default(),
             held: HeldResults::default(),
             late_signals: 0,
             results: 0,
@@ -290,6 +293,7 @@ impl<'a> Supervisor<'a> {
                 self.emit(RunEvent::Introduced { module, launch, introduction });
             }
             AppEvent::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
+            AppEvent::Started { uid, name } if self.is_late_start(&uid, &name) => {}
             AppEvent::Started { uid, name } => {
                 let rule = self.spec.run.rule(module, &uid, &name);
                 let shown = self.tests.begin(uid.clone(), &name, Instant::now(), rule).map(str::to_owned);
@@ -298,9 +302,9 @@ impl<'a> Supervisor<'a> {
                     self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
                 }
             }
-            AppEvent::Result(result) if self.is_late_result(&result) => {}
             AppEvent::Result(result) => {
-                if let Some(result) = self.hold_back(result) {
+                let result = self.drop_late(result).and_then(|result| self.hold_back(result));
+                if let Some(result) = result {
                     self.result(result);
                 }
             }
@@ -374,6 +378,9 @@ impl<'a> Supervisor<'a> {
             }
         }
         self.seen.insert_row(&result.uid, &result.name);
+        if !result.superseded {
+            self.seen.insert(&result.uid);
+        }
         // The totals are set by the run.
         let so_far = Totals::default();
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });

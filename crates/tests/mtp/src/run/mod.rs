@@ -300,7 +300,11 @@ impl<'a> Coordinator<'a> {
                 } else {
                     let Suspects { uids, running, exit, .. } = suspects;
                     module.unexplained.retain(|suspects| suspects.running != running);
-                    module.own_failures.push(ModuleFailure::Died { running, exit });
+                    // A crash above the limit is among the failures already.
+                    let died = ModuleFailure::Died { running, exit };
+                    if !module.own_failures.contains(&died) {
+                        module.own_failures.push(died);
+                    }
                     let all: Vec<_> = uids.iter().map(String::as_str).collect();
                     let text = format!("the process exits when these tests are run: {}", named(&all));
                     module.own_failures.push(ModuleFailure::NotRun(text));
