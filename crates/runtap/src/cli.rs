@@ -49,7 +49,7 @@ pub(crate) use self::jvm_agents::JvmAgents;
 #[cfg(target_os = "linux")]
 pub(crate) use self::jvm_agents::{JvmAgent, JvmAttach, JvmDetach, JvmRun, JvmShown, JvmTarget};
 pub(crate) use self::jvm_coverage::JvmCoverage;
-pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmView};
+pub(crate) use self::jvm_report::{JvmReplay, JvmReport, JvmView};
 pub(crate) use self::middle::{PlayedSide, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;

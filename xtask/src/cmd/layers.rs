@@ -65,7 +65,18 @@ const NARROW: &[(&str, &[&str])] = &[
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
     ("runtap-test-report", &[]),
-    ("runtap-text", &["runtap-nettrace", "runtap-convert", "runtap-model", "runtap-clr"]),
+    (
+        "runtap-text",
+        &[
+            "runtap-nettrace",
+            "runtap-convert",
+            "runtap-model",
+            "runtap-clr",
+            "runtap-bytefrog-proto",
+            "runtap-bytefrog",
+            "runtap-jvm",
+        ],
+    ),
 ];
 
 /// The highest layer that uses no sockets, files, clocks or threads.

@@ -72,6 +72,8 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(ReportKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(runtap_jvm::report::ReportKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(runtap_jvm::recording::Order, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
@@ -98,6 +100,8 @@ mod tests {
         each_is_found::<FileFormat>();
         each_is_found::<View>();
         each_is_found::<ReportKind>();
+        each_is_found::<runtap_jvm::report::ReportKind>();
+        each_is_found::<runtap_jvm::recording::Order>();
         each_is_found::<Style>();
         each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();

@@ -6,53 +6,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use runtap_convert::FileFormat;
 use runtap_jvm::recording::Order;
+use runtap_jvm::report::ReportKind;
 
-use super::choices::choice_of;
+use super::choices::{choice, choice_of};
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};
 use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
-
-/// The kind of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmKind {
-    /// Methods: number of calls, time with and without callees
-    Methods,
-    /// Call tree
-    Tree,
-    /// Exceptions: where they were thrown, raised, swallowed and escaped
-    Exceptions,
-    /// Segments between markers, and marked parts
-    Segments,
-    /// The slowest calls, with their callers
-    Slow,
-    /// Threads
-    Threads,
-    /// Classes: transformed, ignored, failed
-    Classes,
-    /// Missing events and protocol violations
-    Losses,
-}
-
-/// The order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmSort {
-    /// Time without callees
-    #[value(name = "self")]
-    Own,
-    /// Time with callees
-    Total,
-    /// Calls
-    Calls,
-}
-
-impl From<JvmSort> for Order {
-    fn from(sort: JvmSort) -> Self {
-        match sort {
-            JvmSort::Own => Self::Own,
-            JvmSort::Total => Self::Total,
-            JvmSort::Calls => Self::Calls,
-        }
-    }
-}
 
 /// The value that a profile counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,8 +45,8 @@ pub(crate) struct JvmReport {
     #[arg(value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath)]
     pub(crate) recording: String,
     /// What to report [default: a summary of all kinds except the tree; in JSON runtap.jvm/1]
-    #[arg(value_name = "KIND")]
-    pub(crate) kind: Option<JvmKind>,
+    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
+    pub(crate) kind: Option<ReportKind>,
     /// Only this agent of the recording; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Vec<String>,
@@ -96,8 +54,8 @@ pub(crate) struct JvmReport {
     #[arg(long)]
     pub(crate) merge_agents: bool,
     /// Sort methods, or the rows of --diff, by this value [default: self; calls if times are unknown]
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) sort: Option<JvmSort>,
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Order>())]
+    pub(crate) sort: Option<Order>,
     /// Only the call tree of this thread
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<u32>,
@@ -132,6 +90,11 @@ impl JvmReport {
     pub(crate) fn is_json(&self) -> bool {
         AnyFormat::of_result(self.format) == TextOrJson::Json
     }
+
+    /// Returns the maximum number of rows of a JSON document; tables are limited when they are printed.
+    pub(crate) fn document_rows(&self) -> Option<usize> {
+        self.number.filter(|number| *number > 0 && self.is_json())
+    }
 }
 
 /// The options that compare which methods ran in several recordings.
@@ -147,6 +110,13 @@ pub(crate) struct JvmSets {
     /// Remove methods that ran in this recording; repeatable
     #[arg(long, value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "to", "output"])]
     pub(crate) minus: Vec<String>,
+}
+
+impl JvmSets {
+    /// Whether recordings are compared.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !(self.or.is_empty() && self.and.is_empty() && self.minus.is_empty())
+    }
 }
 
 /// The options for files that viewers open.

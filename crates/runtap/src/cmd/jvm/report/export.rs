@@ -4,16 +4,16 @@ use std::path::Path;
 
 use runtap_bytefrog::Detail;
 use runtap_convert::{Content, FileFormat, Note, Planned, WrittenFiles, plan, reject_overwriting, write_all};
-use runtap_jvm::recording::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile};
+use runtap_jvm::recording::{
+    CALLS, LoadedAgent, LoadedRecording, Operand, ProfileKind, SELF_TIME, TreeMeasure, profile,
+};
 use runtap_model::{KindInfo, Trace, View};
 use runtap_os::output::{Destination, OutputSink};
 use runtap_sinks::Format;
 use runtap_text::document::ConvertDocument;
+use runtap_text::jvm::missing_calls_hint;
 
-use super::super::text::missing_calls_hint;
-use super::ended;
-use super::load::{LoadedAgent, LoadedRecording, Operand, classify_error};
-use super::place::base;
+use super::{classify_error, warn};
 use crate::cli::{JvmReport, JvmView, unsuitable};
 use crate::cmd::convert;
 use crate::exit::{self, usage};
@@ -66,8 +66,8 @@ pub(super) fn run(
             format.name()
         )));
     }
-    let planned = plan(&formats, files.output.as_deref(), &base(operand))?;
-    let loaded = operand.load(&options.agent, options.slow())?;
+    let planned = plan(&formats, files.output.as_deref(), &operand.base())?;
+    let loaded = operand.load(&options.agent, options.slow()).map_err(classify_error)?;
     refuse_without_calls(&loaded)?;
     let inputs: Vec<&Path> = loaded
         .agents
@@ -85,7 +85,7 @@ pub(super) fn run(
     let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
     let lost = loaded.agents.iter().map(|agent| agent.replayed.model.counters().missing);
     let lost = lost.fold(0, u64::saturating_add);
-    let code = ended(&[&loaded], output);
+    let code = warn(&loaded, output);
     let mut loaded = Some(loaded);
     let measure = if is_timed { TreeMeasure::Time } else { TreeMeasure::Calls };
     let is_last = |with_time: bool| !with_time || sums.is_empty();
