@@ -3,23 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use runtap_convert::FileFormat;
-use runtap_jvm::recording::Order;
+use runtap_jvm::recording::{DEFAULT_SLOW, Order};
 use runtap_jvm::report::ReportKind;
+use runtap_model::View;
 
-use super::choices::{choice, choice_of};
+use super::choices::{choice, choice_of, is_dotnet_view};
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};
 use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
-
-/// The value that a profile counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmView {
-    /// Time
-    Time,
-    /// Calls: for folded, flamegraph, pprof and speedscope
-    Calls,
-}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -83,7 +75,7 @@ pub(crate) struct JvmReport {
 impl JvmReport {
     /// Returns the minimum duration of a slow call.
     pub(crate) fn slow(&self) -> Duration {
-        self.slow.unwrap_or(Duration::from_millis(100))
+        self.slow.unwrap_or(DEFAULT_SLOW)
     }
 
     /// Whether the result is JSON.
@@ -131,8 +123,8 @@ pub(crate) struct JvmFiles {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "kind")]
     pub(crate) output: Option<PathBuf>,
     /// What a profile counts [default: time]
-    #[arg(long, value_name = "VIEW")]
-    pub(crate) view: Option<JvmView>,
+    #[arg(long, value_name = "VIEW", value_parser = choice_of::<View>(|view| !is_dotnet_view(view)))]
+    pub(crate) view: Option<View>,
     /// Merge all threads in folded stacks and flame graphs
     #[arg(long)]
     pub(crate) merge_threads: bool,

@@ -100,7 +100,8 @@ impl<'a> CoverageDocument<'a> {
 impl From<&WrittenCoverage> for FilesDocument {
     fn from(WrittenCoverage { coverage, files, .. }: &WrittenCoverage) -> Self {
         let totals = coverage.totals();
-        let file = |(path, format, bytes): &(PathBuf, Format, u64)| OutputFile::new(path, format.name(), *bytes);
+        let file =
+            |(path, format, bytes): &(PathBuf, Format, u64)| OutputFile::new(path, format.name(), *bytes);
         Self {
             files: files.iter().map(file).collect(),
             lines: coverage.has_lines.then(|| totals.lines.into()),

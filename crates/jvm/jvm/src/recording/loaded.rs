@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runtap_bytefrog::{Report, Selection};
+use runtap_bytefrog::{Detail, Report, Selection};
 use runtap_bytefrog_proto::{Dialect, RecordMode};
 use serde::Serialize;
 
@@ -126,6 +126,25 @@ impl LoadedRecording {
         let mut loaded = Vec::new();
         each(path, part, agents, slow, |agent| loaded.push(agent))?;
         Ok(Self { path: path.to_owned(), agents: loaded })
+    }
+
+    /// Returns the files of the recording.
+    pub fn files(&self) -> Vec<&Path> {
+        let streams = self.agents.iter().flat_map(|agent| &agent.recorded.streams);
+        streams.flat_map(|stream| [Some(&*stream.bytes), stream.index.as_deref()]).flatten().collect()
+    }
+
+    /// Returns the reports on the agents.
+    pub fn reports(&self) -> Vec<Report> {
+        self.agents.iter().map(LoadedAgent::report).collect()
+    }
+
+    /// Returns what the agents have reported instead of calls, without which there are no profiles; `None` if there are
+    /// calls.
+    pub fn missing_calls(&self) -> Option<Detail> {
+        let details: Vec<Detail> = self.agents.iter().map(|agent| agent.report().detail()).collect();
+        let first = details.first().copied().filter(|first| *first != Detail::Calls);
+        first.filter(|first| details.iter().all(|detail| detail == first))
     }
 
     /// Returns the ids of all threads, sorted.

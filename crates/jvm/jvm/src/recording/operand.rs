@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::recording::error::Error;
+use crate::recording::find::is_recording;
 use crate::recording::loaded::{self, LoadedAgent, LoadedRecording};
 use crate::recording::names::StreamName;
 use crate::recording::part::{Part, PartProblem};
@@ -30,6 +31,22 @@ impl Operand {
         match text.rsplit_once('#') {
             None => Ok(whole()),
             Some((path, part)) => Ok(Self { path: path.into(), part: Some(Part::parse(part)?) }),
+        }
+    }
+
+    /// Returns the operand if its path is a recording, `None` for other files.
+    ///
+    /// # Errors
+    /// Fails if the syntax of the part is invalid.
+    pub fn find(path: &Path) -> Result<Option<Self>, PartProblem> {
+        if is_recording(path) {
+            return Ok(Some(Self { path: path.to_owned(), part: None }));
+        }
+        match path.to_str().and_then(|text| text.rsplit_once('#')) {
+            Some((recording, part)) if !path.exists() && is_recording(Path::new(recording)) => {
+                Ok(Some(Self { path: recording.into(), part: Some(Part::parse(part)?) }))
+            }
+            _ => Ok(None),
         }
     }
 

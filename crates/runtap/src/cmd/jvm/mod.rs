@@ -30,6 +30,7 @@ mod text {
 pub(super) use self::agents::instead_of_attaching;
 pub(super) use self::hq::collect_from;
 pub(super) use self::live::possible as live_view;
+pub(super) use self::report::{convert, diff, find_operand, report_kind};
 
 use crate::cli::{Jvm, JvmVerb};
 use crate::output::Output;

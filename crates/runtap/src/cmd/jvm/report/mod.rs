@@ -7,11 +7,15 @@ mod refuse;
 use std::path::Path;
 
 use runtap_bytefrog::CombinedReport;
+use runtap_convert::source::has_view;
+use runtap_convert::{Content, FileFormat};
 use runtap_jvm::BrokenRules;
 use runtap_jvm::classpath::ClasspathError;
 use runtap_jvm::coverage::{Format, Patterns, RecordedCoverage};
 use runtap_jvm::coverage_files::{CoverageError, CoverageRequest};
-use runtap_jvm::recording::{ClassCounts, Error, LoadedAgent, LoadedRecording, Operand};
+use runtap_jvm::recording::{
+    ClassCounts, DEFAULT_SLOW, Error, JavaSource, LoadedAgent, LoadedRecording, Operand, Order, views,
+};
 use runtap_jvm::report::{ReportKind, RowOptions, merged_methods};
 use runtap_os::output::OutputSink;
 use runtap_text::jvm::{
@@ -20,7 +24,10 @@ use runtap_text::jvm::{
 use runtap_text::{Print, TextOptions};
 use serde::Serialize;
 
-use crate::cli::{AnyFormat, JvmReport};
+use self::compare::Pair;
+use self::export::Export;
+use crate::cli::{self, AnyFormat, Convert, Diff, JvmReport, Report, unsuitable};
+use crate::cmd::diff::planned;
 use crate::cmd::report::table_options;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -37,12 +44,38 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
         return compare::sets(options, &operand, &shown, output);
     }
     if let Some(before) = &options.diff {
-        return compare::difference(options, &parse_operand(before)?, &operand, &shown, output);
+        let pair = Pair {
+            before: &parse_operand(before)?,
+            after: &operand,
+            agents: &options.agent,
+            slow: options.slow(),
+            order: options.sort,
+            calls_option: "--sort calls",
+            limit: options.document_rows(),
+            files: Vec::new(),
+            view: None,
+            absolute: true,
+        };
+        return compare::difference(&pair, &shown, output);
     }
     let files = &options.files;
     let formats = AnyFormat::files(&files.to, options.format, files.output.as_deref());
     if !formats.is_empty() || files.output.is_some() {
-        return export::run(options, &operand, &formats, output);
+        let export = Export {
+            operand: &operand,
+            agents: &options.agent,
+            slow: options.slow(),
+            formats: &formats,
+            output: files.output.as_deref(),
+            content: Content {
+                view: files.view,
+                merge_threads: files.merge_threads,
+                max_depth: files.max_depth,
+                max_size: files.max_size,
+                ..Content::default()
+            },
+        };
+        return export::run(&export, output);
     }
     if options.merge_agents {
         return report_merged(options, &operand, &shown, output);
@@ -58,6 +91,71 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
             show(&RowsDocument::new(kind, operand.label(), rows), &shown, output)?;
         }
     }
+    Ok(warn(&loaded, output))
+}
+
+/// Returns the recording or part of a recording that a path names; `None` for other files.
+pub(in crate::cmd) fn find_operand(path: &Path) -> anyhow::Result<Option<Operand>> {
+    Operand::find(path).map_err(|problem| usage(format!("{}: {problem}", path.display())))
+}
+
+/// `runtap convert` on a Java recording.
+pub(in crate::cmd) fn convert(
+    operand: &Operand,
+    formats: &[FileFormat],
+    options: &Convert,
+    output: Output,
+) -> anyhow::Result<u8> {
+    if options.content.compat.is_some() {
+        return Err(usage("--compat applies only to .NET recordings"));
+    }
+    let (path, content) = (options.output.as_deref(), (&options.content).into());
+    export::run(&Export { operand, agents: &[], slow: DEFAULT_SLOW, formats, output: path, content }, output)
+}
+
+/// `runtap diff` on two Java recordings.
+pub(in crate::cmd) fn diff(
+    before: &Operand,
+    after: &Operand,
+    options: &Diff,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let content = Content { view: options.view, ..Content::default() };
+    has_view::<JavaSource>(&content).map_err(|why| usage(unsuitable(why)))?;
+    let [time, calls] = views();
+    let order = match options.view {
+        Some(view) if view == calls => Some(Order::Calls),
+        _ if options.inclusive => Some(Order::Total),
+        Some(view) if view == time => Some(Order::Own),
+        _ => None,
+    };
+    let pair = Pair {
+        before,
+        after,
+        agents: &[],
+        slow: DEFAULT_SLOW,
+        order,
+        calls_option: "--view calls",
+        limit: options.number.filter(|number| *number > 0 && output.json()),
+        files: planned(options, &after.base())?,
+        view: options.view,
+        absolute: options.absolute,
+    };
+    compare::difference(&pair, &rows(options.number, output), output)
+}
+
+/// `runtap report` on a Java recording.
+pub(in crate::cmd) fn report_kind(operand: &Operand, options: &Report, output: Output) -> anyhow::Result<u8> {
+    let kind: ReportKind = cli::report_kind(&options.kind)?;
+    if options.view.is_some() || options.inclusive {
+        return Err(usage("--view and --inclusive apply only to the report cpu of .NET recordings"));
+    }
+    let loaded = operand.load(&[], DEFAULT_SLOW).map_err(classify_error)?;
+    let limit = options.number.filter(|number| *number > 0 && output.json());
+    let rows_of_agents =
+        runtap_jvm::report::rows(kind, &loaded, &RowOptions { limit, ..RowOptions::default() });
+    let document = RowsDocument::new(kind, operand.label(), rows_of_agents);
+    show(&document, &rows(options.number, output), output)?;
     Ok(warn(&loaded, output))
 }
 
