@@ -40,6 +40,7 @@ use runtap_convert::source::MaxSize;
 pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
 };
+pub(crate) use self::choices::report_kind;
 pub(crate) use self::defer::Deferred;
 pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::dump::Dump;
@@ -49,7 +50,7 @@ pub(crate) use self::jvm_agents::JvmAgents;
 #[cfg(target_os = "linux")]
 pub(crate) use self::jvm_agents::{JvmAgent, JvmAttach, JvmDetach, JvmRun, JvmShown, JvmTarget};
 pub(crate) use self::jvm_coverage::JvmCoverage;
-pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmView};
+pub(crate) use self::jvm_report::{JvmReplay, JvmReport};
 pub(crate) use self::middle::{PlayedSide, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;

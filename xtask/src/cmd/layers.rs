@@ -38,14 +38,14 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-convert", 5),
     ("runtap-diag", 5),
     ("runtap-diag-server", 5),
-    ("runtap-jvm", 5),
     ("runtap-events", 6),
+    ("runtap-jvm", 6),
     ("runtap-target", 6),
-    ("runtap-text", 6),
     ("runtap-demo", 7),
     ("runtap-jvm-agent", 7),
     ("runtap-record", 7),
     ("runtap-route", 7),
+    ("runtap-text", 7),
     ("runtap", 8),
 ];
 
@@ -65,7 +65,18 @@ const NARROW: &[(&str, &[&str])] = &[
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
     ("runtap-test-report", &[]),
-    ("runtap-text", &["runtap-nettrace", "runtap-convert", "runtap-model", "runtap-clr"]),
+    (
+        "runtap-text",
+        &[
+            "runtap-nettrace",
+            "runtap-convert",
+            "runtap-model",
+            "runtap-clr",
+            "runtap-bytefrog-proto",
+            "runtap-bytefrog",
+            "runtap-jvm",
+        ],
+    ),
 ];
 
 /// The highest layer that uses no sockets, files, clocks or threads.

@@ -30,7 +30,7 @@ pub struct Content {
 }
 
 /// The reasons why a format cannot contain the requested data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unsuitable {
     /// dotnet-trace's conversion assigns the work of several threads to one, which the format cannot represent.
     DotnetTrace(Format),
@@ -38,6 +38,15 @@ pub enum Unsuitable {
     MergedThreads(Format),
     /// The format requires a time axis, which the view does not have.
     Timeless(Format, View),
+    /// The format requires a time axis, which only the view of times has in this kind of recordings.
+    NeedsTimes(Format),
+    /// This kind of recordings does not have the view.
+    OtherView {
+        /// The view.
+        view: View,
+        /// The views that this kind of recordings has.
+        views: Vec<View>,
+    },
 }
 
 impl Content {

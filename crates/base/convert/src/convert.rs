@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use crate::source::Recording;
-use runtap_clr::ProfileOptions;
+use crate::source::{ProfileForm, ProfileSource, Recording, SourceProfile};
 use runtap_os::output::OutputSink;
 
-use crate::{
-    Content, Error, FileFormat, Note, OutputFile, Planned, Profile, WrittenFiles, upgrade, write_all,
-};
+use crate::{Content, Error, FileFormat, Note, OutputFile, Planned, WrittenFiles, upgrade, write_all};
 
 /// A converted recording.
 #[derive(Debug)]
@@ -48,13 +45,34 @@ pub fn convert(
         }
         recording = Recording::open(path)?;
     }
-    let Profile { trace, recording } = Profile::read(recording, content, &ProfileOptions::default(), tell)?;
-    if recording.lost() > 0 {
-        tell(Note::Lost { events: recording.lost(), skipped: recording.has_skipped() });
-    }
-    let outlets =
-        profiles.iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
-    let mut made = write_all(&trace, recording.length(), outlets, content, tell);
+    let mut made = convert_profiles(&mut recording, profiles, content, tell)?;
     made.files.splice(0..0, files);
     Ok(Converted { made, recording })
+}
+
+/// Writes profiles of a recording of any kind to files. A failure of one file does not affect the others.
+///
+/// # Errors
+/// If the recording cannot be read.
+pub fn convert_profiles<S: ProfileSource>(
+    source: &mut S,
+    planned: Vec<Planned>,
+    content: &Content,
+    tell: &mut dyn FnMut(Note),
+) -> Result<WrittenFiles, Error> {
+    let is_timeline = |planned: &Planned| source.form(planned.format, content) == ProfileForm::Timeline;
+    let (timelines, sums): (Vec<_>, Vec<_>) = planned.into_iter().partition(is_timeline);
+    let mut written = WrittenFiles::default();
+    let has_sums = !sums.is_empty();
+    for (form, planned) in [(ProfileForm::Timeline, timelines), (ProfileForm::Sums, sums)] {
+        if planned.is_empty() {
+            continue;
+        }
+        let is_last = form == ProfileForm::Sums || !has_sums;
+        let SourceProfile { trace, content } = source.profile(form, content, is_last, tell)?;
+        let sinks =
+            planned.iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
+        written.add(write_all(&trace, source.length(), sinks, &content, tell));
+    }
+    Ok(written)
 }

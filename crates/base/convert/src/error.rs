@@ -9,6 +9,9 @@ pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] crate::source::Error),
+    /// A recording of another kind cannot be read.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),

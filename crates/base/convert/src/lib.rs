@@ -23,7 +23,8 @@
 //! - [`plan`]: determines the output files. Inputs are never [overwritten](reject_overwriting).
 //! - [`Profile::read`] and [`write_all`]: read and write. Omissions and deviations from the request are reported as
 //!   [`Note`]s.
-//! - [`convert`]: does all of this for a recording on disk.
+//! - [`convert`]: does all of this for a recording on disk; [`convert_profiles`] for any
+//!   [source](source::ProfileSource) of profiles.
 //! - [`repair`]: creates a readable copy of a damaged recording; [`upgrade`]: converts the oldest format of recordings
 //!   to one that newer tools read.
 //!
@@ -43,7 +44,7 @@ mod upgrade;
 mod write;
 
 pub use self::content::{Content, Unsuitable};
-pub use self::convert::{Converted, convert};
+pub use self::convert::{Converted, convert, convert_profiles};
 pub use self::difference::write_difference;
 pub use self::error::Error;
 pub use self::format::FileFormat;

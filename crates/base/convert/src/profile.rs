@@ -1,8 +1,8 @@
 //! Reads recordings into profiles.
 
-use crate::source::Recording;
+use crate::source::{Partial, ProfileForm, ProfileSource, Recording, SourceProfile};
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
-use runtap_model::{Room, Trace};
+use runtap_model::{Room, Trace, View};
 use runtap_nettrace::Observe;
 
 use crate::{Content, Error, Note};
@@ -27,29 +27,74 @@ impl Profile {
         options: &ProfileOptions,
         tell: &mut dyn FnMut(Note),
     ) -> Result<Self, Error> {
-        let options = &ProfileOptions { room: room_of(&recording), ..options.clone() };
-        let (malformed, trace) = if content.dotnet_trace {
-            let mut builder = DotnetTraceBuilder::new();
-            recording.read(|item| builder.item(item))?;
-            if recording.partial().is_some() {
-                builder.cut_off();
-            }
-            (builder.malformed(), builder.finish(options))
-        } else {
-            let mut builder = content.view.map_or_else(ProfileBuilder::new, ProfileBuilder::of);
-            match builder.parts() {
-                Some(part) => recording.read_parallel(&mut builder, part)?,
-                None => recording.read(|item| builder.item(item))?,
-            }
-            (builder.malformed(), builder.finish(options))
-        };
-        note_left_out(&mut recording, &trace);
-        if malformed > 0 {
-            tell(Note::Malformed(malformed));
-        }
-        notes(&trace).into_iter().for_each(tell);
+        let trace = read(&mut recording, content, options, tell)?;
         Ok(Self { trace, recording })
     }
+}
+
+impl ProfileSource for Recording {
+    const DESCRIPTION: &'static str = "a .NET recording";
+
+    fn views() -> Vec<View> {
+        View::ALL.to_vec()
+    }
+
+    fn length(&self) -> u64 {
+        Self::length(self)
+    }
+
+    fn lost(&self) -> u64 {
+        Self::lost(self)
+    }
+
+    fn partial(&self) -> Option<Partial> {
+        Self::partial(self)
+    }
+
+    fn profile(
+        &mut self,
+        _form: ProfileForm,
+        content: &Content,
+        _is_last: bool,
+        tell: &mut dyn FnMut(Note),
+    ) -> Result<SourceProfile, Error> {
+        let trace = read(self, content, &ProfileOptions::default(), tell)?;
+        if Self::lost(self) > 0 {
+            tell(Note::Lost { events: Self::lost(self), skipped: self.has_skipped() });
+        }
+        Ok(SourceProfile { trace, content: *content })
+    }
+}
+
+/// Reads what `content` needs from a recording.
+fn read(
+    recording: &mut Recording,
+    content: &Content,
+    options: &ProfileOptions,
+    tell: &mut dyn FnMut(Note),
+) -> Result<Trace, Error> {
+    let options = &ProfileOptions { room: room_of(recording), ..options.clone() };
+    let (malformed, trace) = if content.dotnet_trace {
+        let mut builder = DotnetTraceBuilder::new();
+        recording.read(|item| builder.item(item))?;
+        if recording.partial().is_some() {
+            builder.cut_off();
+        }
+        (builder.malformed(), builder.finish(options))
+    } else {
+        let mut builder = content.view.map_or_else(ProfileBuilder::new, ProfileBuilder::of);
+        match builder.parts() {
+            Some(part) => recording.read_parallel(&mut builder, part)?,
+            None => recording.read(|item| builder.item(item))?,
+        }
+        (builder.malformed(), builder.finish(options))
+    };
+    note_left_out(recording, &trace);
+    if malformed > 0 {
+        tell(Note::Malformed(malformed));
+    }
+    notes(&trace).into_iter().for_each(tell);
+    Ok(trace)
 }
 
 /// Returns notes about a profile that are independent of the output format.

@@ -68,6 +68,13 @@ pub fn write_all(
 }
 
 impl WrittenFiles {
+    /// Adds the results of writing other formats.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.is_cut |= other.is_cut;
+        self.failures.extend(other.failures);
+    }
+
     fn fail(&mut self, error: Error) {
         // Several formats may fail for the same reason.
         let text = error.to_string();

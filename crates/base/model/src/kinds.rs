@@ -30,6 +30,8 @@ pub struct KindInfo {
     pub class: SampleClass,
     /// Name in files.
     pub name: &'static str,
+    /// Description of a view of the samples, in a few words.
+    pub about: &'static str,
     /// Unit of the weights. Ticks have a unit of time.
     pub unit: Unit,
 }
@@ -98,10 +100,25 @@ impl SampleKind {
 }
 
 const CLR_KINDS: [KindInfo; 4] = [
-    KindInfo { class: SampleClass::Running, name: "managed", unit: Unit::Nanoseconds },
-    KindInfo { class: SampleClass::Waiting, name: "external", unit: Unit::Nanoseconds },
-    KindInfo { class: SampleClass::Unknown, name: "other", unit: Unit::Nanoseconds },
-    KindInfo { class: SampleClass::Weighted, name: "event", unit: Unit::Count },
+    KindInfo {
+        class: SampleClass::Running,
+        name: "managed",
+        about: "Samples of threads that ran managed code",
+        unit: Unit::Nanoseconds,
+    },
+    KindInfo {
+        class: SampleClass::Waiting,
+        name: "external",
+        about: "Samples of threads that ran native code or waited",
+        unit: Unit::Nanoseconds,
+    },
+    KindInfo {
+        class: SampleClass::Unknown,
+        name: "other",
+        about: "Samples of threads in an unknown state",
+        unit: Unit::Nanoseconds,
+    },
+    KindInfo { class: SampleClass::Weighted, name: "event", about: "Events of the view", unit: Unit::Count },
 ];
 
 /// The table of a trace's kinds.
@@ -157,7 +174,7 @@ mod tests {
         {
             let mut seen = vec![];
             for name in names {
-                let info = KindInfo { class, name, unit: Unit::Bytes };
+                let info = KindInfo { class, name, about: "", unit: Unit::Bytes };
                 let kind = table.add(info);
                 assert_eq!(kind, table.add(info), "each once");
                 seen.extend(kind);

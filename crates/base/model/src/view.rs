@@ -97,7 +97,7 @@ impl View {
             Self::Jit => "Time in the JIT compiler, by method",
             Self::Async => "Time of asynchronous operations, by await chain",
             Self::Request => "Time of requests, running and waiting",
-            Self::Kind(_, info) => info.name,
+            Self::Kind(_, info) => info.about,
         }
     }
 

@@ -17,6 +17,7 @@
 //! - [`document`] contains the JSON documents. Their members are a stable interface (docs/report.md, docs/diff.md,
 //!   docs/recordings.md), with the name and version in the member `schema`. [`json`] writes documents that are harmless
 //!   on a terminal.
+//! - [`jvm`] contains the texts and documents of Java traces.
 //! - [`units`] parses and formats durations, sizes and counts.
 //!
 //! This crate does not query the terminal, read recordings, or name commands and options: hints about an empty table
@@ -30,6 +31,7 @@ mod dump;
 mod findings;
 mod info;
 pub mod json;
+pub mod jvm;
 mod layout;
 mod options;
 mod perf_map;

@@ -2,16 +2,17 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use runtap_clr::lines::Style;
 use runtap_clr::report::ReportKind;
 use runtap_convert::FileFormat;
 use runtap_diag::Buffering;
+use runtap_jvm::report::ReportKind as JavaReportKind;
 use runtap_model::View;
 
 /// A value with a name on the command line.
-pub(super) trait Named: Copy + Send + Sync + 'static {
+pub(crate) trait Named: Copy + Send + Sync + 'static {
     /// Returns all values.
     fn all() -> impl Iterator<Item = Self>;
     /// Returns the name of the value, its description for the help, and its aliases.
@@ -55,6 +56,43 @@ fn possible<T: Named>(value: T) -> PossibleValue {
     PossibleValue::new(name).help(about).aliases(aliases)
 }
 
+/// Whether a view is of .NET recordings.
+pub(super) fn is_dotnet_view(view: &View) -> bool {
+    View::ALL.contains(view)
+}
+
+/// Returns a parser for the kinds of reports on recordings of any kind. Accepts any name, because the recording determines
+/// which are valid: see [`report_kind`].
+pub(super) fn report_kinds() -> impl TypedValueParser<Value = String> {
+    ReportKinds
+}
+
+#[derive(Clone)]
+struct ReportKinds;
+
+impl TypedValueParser for ReportKinds {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let java = JavaReportKind::ALL.into_iter().filter(|kind| find::<ReportKind>(kind.name()).is_none());
+        let java = java.map(|kind| possible(kind).help(format!("Java recordings: {}", kind.about())));
+        Some(Box::new(ReportKind::ALL.into_iter().map(possible).chain(java)))
+    }
+}
+
+/// Parses the kind of a report on one kind of recordings.
+///
+/// # Errors
+/// The name is unknown; the message lists the valid names.
+pub(crate) fn report_kind<T: Named>(name: &str) -> Result<T, Error> {
+    let arg = Arg::new("kind").value_name("KIND").required(true);
+    choice::<T>().parse_ref(&Command::new("runtap"), Some(&arg), OsStr::new(name))
+}
+
 macro_rules! named {
     ($type:ty, $all:expr, $about:expr, $aliases:expr) => {
         impl Named for $type {
@@ -70,8 +108,15 @@ macro_rules! named {
 }
 
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
-named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(
+    View,
+    Self::ALL.into_iter().chain(runtap_jvm::recording::views()),
+    |it: Self| Some(it.about()),
+    |_| &[]
+);
 named!(ReportKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(JavaReportKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(runtap_jvm::recording::Order, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
@@ -98,6 +143,8 @@ mod tests {
         each_is_found::<FileFormat>();
         each_is_found::<View>();
         each_is_found::<ReportKind>();
+        each_is_found::<JavaReportKind>();
+        each_is_found::<runtap_jvm::recording::Order>();
         each_is_found::<Style>();
         each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();

@@ -7,7 +7,7 @@ use runtap_convert::{FileFormat, Unsuitable, format_of};
 use runtap_model::View;
 
 use super::TextOrJson;
-use super::choices::{choice, find};
+use super::choices::{choice_of, find, is_dotnet_view};
 use crate::units::parse_limit_megabytes;
 
 /// The value of `--format` for verbs that write files: the format of the result or, as in dotnet-trace, a file format like `--to`.
@@ -55,7 +55,7 @@ impl std::str::FromStr for AnyFormat {
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub(crate) struct Content {
     /// Samples or events to include in converted files
-    #[arg(long, value_name = "VIEW", value_parser = choice::<View>(), help_heading = "Output")]
+    #[arg(long, value_name = "VIEW", value_parser = choice_of::<View>(is_dotnet_view), help_heading = "Output")]
     pub(crate) view: Option<View>,
     /// Write speedscope files with open and close events instead of samples
     #[arg(long, help_heading = "Output")]
@@ -111,6 +111,14 @@ pub(crate) fn unsuitable(why: Unsuitable) -> String {
         Unsuitable::MergedThreads(format) => format!(
             "--merge-threads applies to folded and flamegraph: in {}, threads stay separate",
             format.name()
+        ),
+        Unsuitable::NeedsTimes(format) => format!(
+            "calls have no time axis, which {} needs: use speedscope, folded, flamegraph or pprof",
+            format.name()
+        ),
+        Unsuitable::OtherView { view, views } => format!(
+            "the recording has no view '{view}': choose one of {}",
+            views.iter().map(|view| view.name()).collect::<Vec<_>>().join(", ")
         ),
         Unsuitable::Timeless(format, view) => format!(
             "the view '{view}' has no time axis, which {} needs: use speedscope, firefox, pprof, folded or flamegraph",

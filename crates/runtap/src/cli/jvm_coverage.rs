@@ -5,16 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_jvm::coverage::Format;
+use runtap_jvm::coverage_files::CoverageFile;
 
 use crate::cmd::complete;
-
-/// A requested coverage file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CoverageFile {
-    pub(crate) format: Format,
-    /// The path of the file; `None` for a default name beside the recording.
-    pub(crate) path: Option<PathBuf>,
-}
 
 /// The options for coverage files and lists of methods that were never called.
 #[derive(Debug, Args)]

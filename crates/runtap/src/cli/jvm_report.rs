@@ -3,65 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use runtap_convert::FileFormat;
-use runtap_jvm::recording::Order;
+use runtap_jvm::recording::{DEFAULT_SLOW, Order};
+use runtap_jvm::report::ReportKind;
+use runtap_model::View;
 
-use super::choices::choice_of;
+use super::choices::{choice, choice_of, is_dotnet_view};
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};
 use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
-
-/// The kind of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmKind {
-    /// Methods: number of calls, time with and without callees
-    Methods,
-    /// Call tree
-    Tree,
-    /// Exceptions: where they were thrown, raised, swallowed and escaped
-    Exceptions,
-    /// Segments between markers, and marked parts
-    Segments,
-    /// The slowest calls, with their callers
-    Slow,
-    /// Threads
-    Threads,
-    /// Classes: transformed, ignored, failed
-    Classes,
-    /// Missing events and protocol violations
-    Losses,
-}
-
-/// The order of the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmSort {
-    /// Time without callees
-    #[value(name = "self")]
-    Own,
-    /// Time with callees
-    Total,
-    /// Calls
-    Calls,
-}
-
-impl From<JvmSort> for Order {
-    fn from(sort: JvmSort) -> Self {
-        match sort {
-            JvmSort::Own => Self::Own,
-            JvmSort::Total => Self::Total,
-            JvmSort::Calls => Self::Calls,
-        }
-    }
-}
-
-/// The value that a profile counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JvmView {
-    /// Time
-    Time,
-    /// Calls: for folded, flamegraph, pprof and speedscope
-    Calls,
-}
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -87,8 +37,8 @@ pub(crate) struct JvmReport {
     #[arg(value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath)]
     pub(crate) recording: String,
     /// What to report [default: a summary of all kinds except the tree; in JSON runtap.jvm/1]
-    #[arg(value_name = "KIND")]
-    pub(crate) kind: Option<JvmKind>,
+    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
+    pub(crate) kind: Option<ReportKind>,
     /// Only this agent of the recording; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Vec<String>,
@@ -96,8 +46,8 @@ pub(crate) struct JvmReport {
     #[arg(long)]
     pub(crate) merge_agents: bool,
     /// Sort methods, or the rows of --diff, by this value [default: self; calls if times are unknown]
-    #[arg(long, value_name = "WHAT")]
-    pub(crate) sort: Option<JvmSort>,
+    #[arg(long, value_name = "WHAT", value_parser = choice::<Order>())]
+    pub(crate) sort: Option<Order>,
     /// Only the call tree of this thread
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<u32>,
@@ -125,12 +75,17 @@ pub(crate) struct JvmReport {
 impl JvmReport {
     /// Returns the minimum duration of a slow call.
     pub(crate) fn slow(&self) -> Duration {
-        self.slow.unwrap_or(Duration::from_millis(100))
+        self.slow.unwrap_or(DEFAULT_SLOW)
     }
 
     /// Whether the result is JSON.
     pub(crate) fn is_json(&self) -> bool {
         AnyFormat::of_result(self.format) == TextOrJson::Json
+    }
+
+    /// Returns the maximum number of rows of a JSON document; tables are limited when they are printed.
+    pub(crate) fn document_rows(&self) -> Option<usize> {
+        self.number.filter(|number| *number > 0 && self.is_json())
     }
 }
 
@@ -149,6 +104,13 @@ pub(crate) struct JvmSets {
     pub(crate) minus: Vec<String>,
 }
 
+impl JvmSets {
+    /// Whether recordings are compared.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !(self.or.is_empty() && self.and.is_empty() && self.minus.is_empty())
+    }
+}
+
 /// The options for files that viewers open.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
@@ -161,8 +123,8 @@ pub(crate) struct JvmFiles {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "kind")]
     pub(crate) output: Option<PathBuf>,
     /// What a profile counts [default: time]
-    #[arg(long, value_name = "VIEW")]
-    pub(crate) view: Option<JvmView>,
+    #[arg(long, value_name = "VIEW", value_parser = choice_of::<View>(|view| !is_dotnet_view(view)))]
+    pub(crate) view: Option<View>,
     /// Merge all threads in folded stacks and flame graphs
     #[arg(long)]
     pub(crate) merge_threads: bool,

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
-use runtap_clr::report::ReportKind;
 use runtap_convert::FileFormat;
 use runtap_model::View;
 
-use super::choices::choice;
+use super::choices::{choice, choice_of, is_dotnet_view, report_kinds};
 use super::{AnyFormat, Content, ResultFormat, input_file};
 use crate::cmd::complete;
 use crate::units::parse_rows;
@@ -20,8 +19,10 @@ Examples:
   runtap convert trace.nettrace --to speedscope    to trace.speedscope.json
   runtap convert trace.nettrace -o trace.svg       format by extension
   runtap convert trace.nettrace --to folded -o - | head
+  runtap convert run.dir --to speedscope           a recording of 'runtap jvm hq --record'
   zcat trace.nettrace.gz | runtap convert - --to folded -o -
   runtap convert old.netperf --to nettrace         for newer tools")]
+#[command(mut_arg("view", |arg| arg.value_parser(choice::<View>())))]
 pub(crate) struct Convert {
     /// The recording; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
@@ -42,7 +43,8 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Compares shares of each recording's total, so the recordings can have different lengths.
+Compares shares of each recording's total, so the recordings can have different lengths. Java recordings contain \
+every call, so their methods are compared by calls and times.
 
 Examples:
   runtap diff old.nettrace new.nettrace
@@ -87,6 +89,7 @@ Examples:
   runtap report trace.nettrace cpu
   runtap report trace.nettrace cpu --inclusive -n 10
   runtap report trace.nettrace gc
+  runtap report run.dir tree    a recording of 'runtap jvm hq --record'
   runtap report trace.nettrace exceptions --format json | jq '.types[].type'")]
 pub(crate) struct Report {
     /// The recording; '-' is stdin
@@ -94,8 +97,8 @@ pub(crate) struct Report {
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// What to report
-    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
-    pub(crate) kind: ReportKind,
+    #[arg(value_name = "KIND", value_parser = report_kinds())]
+    pub(crate) kind: String,
     /// Maximum number of rows of each list [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
@@ -103,7 +106,7 @@ pub(crate) struct Report {
     #[arg(long)]
     pub(crate) inclusive: bool,
     /// For cpu: samples to count [default: cpu]
-    #[arg(long, value_name = "VIEW", value_parser = choice::<View>())]
+    #[arg(long, value_name = "VIEW", value_parser = choice_of::<View>(is_dotnet_view))]
     pub(crate) view: Option<View>,
     #[command(flatten)]
     pub(crate) format: ResultFormat,

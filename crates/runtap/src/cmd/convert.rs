@@ -4,16 +4,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use runtap_convert::source::Recording;
+use runtap_convert::source::{ProfileSource as _, Recording};
 use runtap_convert::{Converted, FileFormat, Note, WrittenFiles, plan, reject_overwriting};
 use runtap_model::Unit;
 use runtap_os::output::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
 use runtap_text::units::Nanoseconds;
 
-use super::advice;
 use super::recording::{lost_message, partial_of, warn_if_partial};
-use crate::cli::{AnyFormat, Convert, STDIN};
+use super::{advice, jvm};
+use crate::cli::{AnyFormat, Convert, STDIN, unsuitable};
 use crate::exit::{self, usage};
 use crate::output::Output;
 use crate::units::{Bytes, Count, Things};
@@ -26,11 +26,15 @@ pub(super) fn output_file(file: &runtap_convert::OutputFile) -> OutputFile {
 
 pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let formats = AnyFormat::files(&options.to, options.format, options.output.as_deref());
+    if let Some(operand) = jvm::find_operand(&options.file)? {
+        return jvm::convert(&operand, &formats, options, output);
+    }
     if formats.is_empty() {
         let names: Vec<&str> = FileFormat::all().map(FileFormat::name).collect();
         return Err(usage(format!("no format given: choose one with --to ({})", names.join(", "))));
     }
-    let content = options.content.checked(&formats).map_err(usage)?;
+    let content = (&options.content).into();
+    Recording::check(&formats, &content).map_err(|why| usage(unsuitable(why)))?;
     if options.output.is_none() && lacks_directory(&options.file) {
         return Err(usage(format!(
             "{} is not a regular file, so the output has no default name: give -o",
@@ -40,24 +44,35 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
     reject_overwriting(&[&options.file], &planned)?;
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
-    let mut print_result = Ok(());
-    let mut on_note = |note: Note| match &note {
-        Note::Written(file) => {
-            let line = print_written(file, output);
-            if print_result.is_ok() {
-                print_result = line;
-            }
-        }
-        note => say(note, output),
-    };
+    let mut printer = NotePrinter::new(output);
     let Converted { made, recording } =
-        runtap_convert::convert(&options.file, planned, &content, &mut on_note)?;
-    conclude(options, (made, print_result), &recording, to_stdout, output)
+        runtap_convert::convert(&options.file, planned, &content, &mut |note| printer.print(&note))?;
+    conclude(options, (made, printer.result), &recording, to_stdout, output)
 }
 
-/// Prints the line of a written file, unless the result is a JSON document.
-fn print_written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
-    if output.json() { Ok(()) } else { output.print(&output_file(file), &output.options()) }
+/// Prints the notes of a conversion, and a line for each written file unless the result is a JSON document.
+pub(super) struct NotePrinter {
+    output: Output,
+    /// The first error of printing.
+    pub(super) result: anyhow::Result<()>,
+}
+
+impl NotePrinter {
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, result: Ok(()) }
+    }
+
+    pub(super) fn print(&mut self, note: &Note) {
+        match note {
+            Note::Written(file) if !self.output.json() => {
+                let line = self.output.print(&output_file(file), &self.output.options());
+                if self.result.is_ok() {
+                    self.result = line;
+                }
+            }
+            note => say(note, self.output),
+        }
+    }
 }
 
 /// Prints the written files, then the failures and warnings, and returns the exit code.

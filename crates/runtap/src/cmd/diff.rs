@@ -4,10 +4,11 @@ use std::path::Path;
 
 use runtap_clr::ProfileOptions;
 use runtap_clr::report::{DiffOrder, DiffReport, Report};
-use runtap_convert::source::Recording;
+use runtap_convert::source::{ProfileSource as _, Recording, has_view};
 use runtap_convert::{
     Content, FileFormat, Note, Planned, Profile, limit_depth, plan, reject_overwriting, write_difference,
 };
+use runtap_jvm::recording::JavaSource;
 use runtap_model::{Comparison, Trace, View};
 use runtap_os::output::{Destination, with_extension, without_extension};
 use runtap_sinks::Format;
@@ -17,13 +18,30 @@ use runtap_text::document;
 
 use super::recording::{loss_message, partial_of, warn_if_partial};
 use super::report::table_options;
-use super::{advice, convert};
-use crate::cli::{AnyFormat, Diff};
+use super::{advice, convert, jvm};
+use crate::cli::{AnyFormat, Diff, unsuitable};
 use crate::exit::{self, usage};
 use crate::output::Output;
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
-    let planned = planned(options)?;
+    match [jvm::find_operand(&options.before)?, jvm::find_operand(&options.after)?] {
+        [None, None] => {}
+        [Some(before), Some(after)] => return jvm::diff(&before, &after, options, output),
+        operands => {
+            let [before, after] = operands.map(|operand| match operand {
+                Some(_) => JavaSource::DESCRIPTION,
+                None => Recording::DESCRIPTION,
+            });
+            return Err(usage(format!(
+                "{} is {before}, and {} is {after}: compare recordings of one kind",
+                options.before.display(),
+                options.after.display()
+            )));
+        }
+    }
+    let content = Content { view: options.view, ..Content::default() };
+    has_view::<Recording>(&content).map_err(|why| usage(unsuitable(why)))?;
+    let planned = planned(options, &without_extension(&options.after))?;
     reject_overwriting(&[&options.before, &options.after], &planned)?;
     let (mut before, first) = read(&options.before, options, output)?;
     let (mut after, second) = read(&options.after, options, output)?;
@@ -76,8 +94,8 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
 
-/// Plans the files to write.
-fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
+/// Plans the files to write. Default names are made from that of the later recording, without an extension.
+pub(super) fn planned(options: &Diff, after: &Path) -> anyhow::Result<Vec<Planned>> {
     let formats = AnyFormat::files(&options.to, options.format, options.output.as_deref());
     let is_for_stacks =
         |format: &FileFormat| matches!(format.sink(), Some(Format::Folded | Format::Flamegraph));
@@ -92,7 +110,7 @@ fn planned(options: &Diff) -> anyhow::Result<Vec<Planned>> {
             None => Ok(Vec::new()),
         };
     }
-    let base = with_extension(&without_extension(&options.after), ".diff");
+    let base = with_extension(after, ".diff");
     Ok(plan(&formats, options.output.as_deref(), &base)?)
 }
 

@@ -82,6 +82,11 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) if exit::is_broken_pipe(&error) => ExitCode::from(exit::OK),
         Err(error) => {
+            // The kind of a recording determines which reports are valid.
+            if let Some(error) = error.downcast_ref::<clap::Error>() {
+                let _ = error.print();
+                return ExitCode::from(exit::USAGE);
+            }
             let hint = exit::hint_of(&error);
             output.error(&error, hint.as_deref());
             ExitCode::from(exit::code_of(&error))

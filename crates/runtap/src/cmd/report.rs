@@ -11,8 +11,8 @@ use runtap_nettrace::{Item, Observe};
 use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions};
 
-use super::advice;
 use super::recording::{loss_message, partial_of, warn_if_partial};
+use super::{advice, jvm};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
@@ -25,21 +25,26 @@ const DEFAULT_ROWS: usize = 30;
 const FEW_SAMPLES_RATIO: u64 = 10;
 
 struct Reporter<'a> {
+    kind: ReportKind,
     options: &'a cli::Report,
     output: Output,
 }
 
 pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
-    if options.view.is_some() && options.kind != ReportKind::Cpu {
+    if let Some(operand) = jvm::find_operand(&options.file)? {
+        return jvm::report_kind(&operand, options, output);
+    }
+    let kind = cli::report_kind(&options.kind)?;
+    if options.view.is_some() && kind != ReportKind::Cpu {
         return Err(usage("--view applies only to the report cpu: the others have a view of their own"));
     }
-    if options.inclusive && options.kind != ReportKind::Cpu {
+    if options.inclusive && kind != ReportKind::Cpu {
         return Err(usage(
             "--inclusive applies only to the report cpu: the others are made of events, not of stacks",
         ));
     }
-    let reporter = Reporter { options, output };
-    match options.kind {
+    let reporter = Reporter { kind, options, output };
+    match kind {
         ReportKind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
         ReportKind::Alloc => reporter.alloc(),
         ReportKind::Contention => reporter.contention(),
@@ -124,25 +129,25 @@ impl Reporter<'_> {
 
     /// Formats why the report is empty. A recording does not state which events were enabled, so the cause is not known.
     fn empty_message(&self) -> String {
-        let cli::Report { kind, view, .. } = self.options;
-        let view = view.unwrap_or(View::Cpu);
-        let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
-        let subject = advice::report_subject(*kind);
+        let kind = self.kind;
+        let view = self.options.view.unwrap_or(View::Cpu);
+        let of_view = if kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
+        let subject = advice::report_subject(kind);
         let advice = match view {
             // Without an explicit view, all samples are shown.
-            View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
+            View::Cpu if kind == ReportKind::Cpu && self.options.view.is_some() => {
                 "--view thread-time shows waiting threads too"
             }
-            view => advice::for_report(*kind, view),
+            view => advice::for_report(kind, view),
         };
         format!("no {subject}{of_view} in this recording: there were none, if they were recorded; {advice}")
     }
 
     fn print(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {
-        let Self { options, output } = self;
+        let Self { kind, options, output } = self;
         let lost = recording.lost();
         let nothing = report.is_empty().then(|| self.empty_message());
-        if let Some(loss) = loss_message(recording).filter(|_| options.kind != ReportKind::Loss) {
+        if let Some(loss) = loss_message(recording).filter(|_| *kind != ReportKind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {
@@ -151,7 +156,7 @@ impl Reporter<'_> {
             }
             report.limit(options.number.unwrap_or(usize::MAX));
             let (file, partial) = (options.file.display().to_string(), partial_of(recording));
-            output.document(&ReportDocument::new(options.kind, &file, lost, partial, report))?;
+            output.document(&ReportDocument::new(*kind, &file, lost, partial, report))?;
         } else if let Some(nothing) = nothing {
             // A table of zeros would look like a measurement.
             output.text(format_args!("{nothing}\n"))?;

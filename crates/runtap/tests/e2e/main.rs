@@ -26,6 +26,7 @@ mod cli_jvm_kept;
 mod cli_jvm_live;
 mod cli_jvm_memory;
 mod cli_jvm_report;
+mod cli_jvm_source;
 mod cli_jvm_unsent;
 mod cli_jvm_wrong;
 mod cli_launch;

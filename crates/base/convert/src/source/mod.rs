@@ -22,6 +22,8 @@
 //! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
 //!   tools are detected and rejected ([`ForeignFile`]).
 //!
+//! - [`ProfileSource`] is a recording of any kind that has profiles; a [`Recording`] is one.
+//!
 //! This module neither interprets events nor writes files.
 
 mod budget;
@@ -29,10 +31,12 @@ mod error;
 mod foreign;
 mod parallel;
 mod pieces;
+mod profiles;
 mod recording;
 
 pub use error::Error;
 pub use foreign::ForeignFile;
 pub use pieces::{inspect, inspect_opened, open_input, pieces};
+pub use profiles::{ProfileForm, ProfileSource, SourceProfile, has_view};
 pub use recording::{Partial, Reason, Recording};
 pub use runtap_os::compressed::{Compression, Input, MaxSize, TooLarge};

@@ -62,7 +62,7 @@ fn speedscope_and_pprof_have_the_place_of_the_source() {
 fn kinds_of_a_source_have_their_names_units_and_views() {
     let mut builder = TraceBuilder::new();
     let mut kind = |class, name, unit| {
-        let info = KindInfo { class, name, unit };
+        let info = KindInfo { class, name, about: "", unit };
         (builder.kind(info).expect("there is room"), info)
     };
     let java = kind(SampleClass::Running, "java", Unit::Nanoseconds);

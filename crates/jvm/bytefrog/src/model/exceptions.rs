@@ -21,6 +21,18 @@ pub enum Fate {
     Escaped,
 }
 
+impl Fate {
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Thrown => "thrown",
+            Self::Raised => "raised",
+            Self::Handled => "swallowed",
+            Self::Escaped => "escaped",
+        }
+    }
+}
+
 /// A site: exception, method, line if known, and fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ExceptionSite {

@@ -1,7 +1,8 @@
 //! Coverage of Java programs from Bytefrog traces, and methods that were never called.
 //!
 //! - [`Observed`] is what runs have shown: calls of methods, lines, and what agents did with classes. It is derived
-//!   from a trace's [`Report`](runtap_bytefrog::Report) and can be added up over runs.
+//!   from a trace's [`Report`](runtap_bytefrog::Report) and can be added up over runs. [`RecordedCoverage`] derives it
+//!   from the agents of recordings.
 //! - [`Inventory`] lists the methods of JAR files and of folders of classes.
 //! - [`Coverage`] combines both, as packages, source files, classes, methods and lines; [`Format`] writes it as
 //!   LCOV, JaCoCo XML or Cobertura XML.
@@ -42,6 +43,7 @@ pub mod model;
 pub mod never;
 mod observed;
 mod patterns;
+mod recorded;
 mod releases;
 mod signature;
 mod write;
@@ -56,6 +58,7 @@ pub use crate::coverage::observed::{
     ClassFate, Losses, MethodId, Observed, ObservedMethod, TracedClasses, Unknown,
 };
 pub use crate::coverage::patterns::{MAX_PATTERNS, PatternError, Patterns};
+pub use crate::coverage::recorded::RecordedCoverage;
 pub use crate::coverage::releases::Releases;
 pub use crate::coverage::signature::{Reason, Signature, SignatureError};
 pub use crate::coverage::write::{Format, Locate, WriteOptions};

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use runtap_bytefrog::Report;
+use runtap_bytefrog::{Detail, Report};
 
 /// The numbers of a method in one recording; all zero if it did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +42,27 @@ pub enum Order {
 }
 
 impl Order {
+    /// All orders.
+    pub const ALL: [Self; 3] = [Self::Own, Self::Total, Self::Calls];
+
+    /// Returns the name on the command line and in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "self",
+            Self::Total => "total",
+            Self::Calls => "calls",
+        }
+    }
+
+    /// Describes the number in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Own => "Time without callees",
+            Self::Total => "Time with callees",
+            Self::Calls => "Calls",
+        }
+    }
+
     /// Returns the number that rows are sorted by.
     pub fn of(self, numbers: &MethodNumbers) -> u64 {
         match self {
@@ -50,6 +71,22 @@ impl Order {
             Self::Calls => numbers.calls,
         }
     }
+}
+
+/// The sums of the methods that were called in one recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// The number of methods.
+    pub methods: usize,
+    /// The number of calls.
+    pub calls: u64,
+    /// The time in the methods.
+    pub own: u64,
+}
+
+/// Returns whether all of these traces have times.
+pub fn have_times<'a>(reports: impl IntoIterator<Item = &'a Report>) -> bool {
+    reports.into_iter().all(|report| matches!(report.detail(), Detail::Calls | Detail::Unsent))
 }
 
 /// The difference of two recordings.
@@ -106,5 +143,18 @@ impl Difference {
         });
         let changed = methods.iter().filter(|method| method.has_changed()).count();
         Self { methods, changed }
+    }
+
+    /// Returns the sums of the first and of the second recording.
+    pub fn totals(&self) -> [Totals; 2] {
+        let side = |of: fn(&MethodChange) -> &MethodNumbers| {
+            let ran = self.methods.iter().map(of).filter(|numbers| numbers.calls > 0);
+            ran.fold(Totals::default(), |sum, numbers| Totals {
+                methods: sum.methods + 1,
+                calls: sum.calls.saturating_add(numbers.calls),
+                own: sum.own.saturating_add(numbers.own),
+            })
+        };
+        [side(|method| &method.before), side(|method| &method.after)]
     }
 }

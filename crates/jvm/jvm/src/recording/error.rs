@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::recording::part::UnknownPart;
+
 /// An error that occurs when a recording is read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -38,6 +40,24 @@ pub enum Error {
     /// The parent folder does not exist.
     #[error("directory {} does not exist", .0.display())]
     NoParent(PathBuf),
+    /// The recording has no agent with this name.
+    #[error("{} has no agent '{agent}'", path.display())]
+    NoAgent {
+        /// The recording.
+        path: PathBuf,
+        /// The name.
+        agent: String,
+        /// The names of the agents that exist.
+        available: Vec<String>,
+    },
+    /// No agent of the recording has the part.
+    #[error("{}: {error}", path.display())]
+    NoPart {
+        /// The recording.
+        path: PathBuf,
+        /// The reason.
+        error: UnknownPart,
+    },
     /// A folder or a file cannot be created.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),

@@ -3,6 +3,7 @@
 //! [`find`] lists the streams of each agent. A path is a folder, one of its files with bytes, or the common prefix
 //! of an agent's files: `run/agent0` for `run/agent0.ctl.a2h.bin` and the others.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,18 @@ pub fn find(path: &Path) -> Result<Vec<RecordedAgent>, Error> {
         agent.marks = Arc::clone(&marks);
     }
     Ok(agents)
+}
+
+/// Returns whether the path is a recording: a folder with streams, a file with the name of a stream, or the common prefix
+/// of an agent's files.
+pub fn is_recording(path: &Path) -> bool {
+    let stream_of = |name: &OsStr| name.to_str().and_then(StreamName::parse);
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::read_dir(path)
+            .is_ok_and(|entries| entries.flatten().any(|entry| stream_of(&entry.file_name()).is_some())),
+        Ok(_) => path.file_name().and_then(stream_of).is_some(),
+        Err(_) => find(path).is_ok(),
+    }
 }
 
 /// Returns the folder of a file.

@@ -13,7 +13,7 @@
 //!                                        │                    │
 //!                                        ├─ CalledMethods: A − B, A ∩ B, A ∪ B
 //!                                        ├─ Difference: before and after
-//!                                        └─ profile: a runtap_model::Trace, for the sinks
+//!                                        └─ profile: a runtap_model::Trace, for the sinks (JavaSource)
 //! ```
 //!
 //! - [`Folder`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
@@ -23,6 +23,9 @@
 //!   trace, whatever the length of the recording.
 //! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
 //!
+//! - [`Operand`] is a recording, or a part of it, as users name it; [`LoadedRecording`] has its replayed agents, with
+//!   what is missing from them.
+//!
 //! This module neither prints nor listens, and knows no formats of profiles.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -31,24 +34,30 @@ mod chunks;
 mod difference;
 mod error;
 mod find;
+mod loaded;
 mod marks;
 mod names;
+mod operand;
 mod part;
 mod player;
 mod profile;
 mod replay;
 mod sets;
+mod source;
 mod stream;
 mod writer;
 
 pub use chunks::{Row, RowProblem, Rows};
-pub use difference::{Difference, MethodChange, MethodNumbers, Order};
+pub use difference::{Difference, MethodChange, MethodNumbers, Order, Totals, have_times};
 pub use error::Error;
-pub use find::{RecordedAgent, StreamFiles, find};
+pub use find::{RecordedAgent, StreamFiles, find, is_recording};
+pub use loaded::{ClassCounts, LoadedAgent, LoadedRecording};
 pub use marks::{Mark, MarkProblem, Marks, MarksProblem};
 pub use names::StreamName;
+pub use operand::Operand;
 pub use part::{Edge, Part, PartProblem, ResolvedPart, UnknownPart};
-pub use profile::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile};
-pub use replay::{Damage, Options, ReplayedAgent, replay, replay_with};
+pub use profile::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile, views};
+pub use replay::{DEFAULT_SLOW, Damage, Options, ReplayedAgent, replay, replay_with};
 pub use sets::{CalledMethods, Operation, SetRow, combine};
+pub use source::JavaSource;
 pub use writer::Folder;

@@ -8,7 +8,7 @@
 use runtap_bytefrog::{Change, Model, Report, StackChange, TreeRow, readable};
 use runtap_model::{
     Frame, FrameHandle, KindInfo, Origin, Process, SampleClass, SampleKind, StackHandle, ThreadHandle, Trace,
-    TraceBuilder, Unit,
+    TraceBuilder, Unit, View,
 };
 
 use crate::recording::error::Error;
@@ -16,10 +16,30 @@ use crate::recording::find::RecordedAgent;
 use crate::recording::replay::{Options, ReplayedAgent, replay_with};
 
 /// The time in methods without their callees, which adds up to all of the time in traced calls.
-pub const SELF_TIME: KindInfo =
-    KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
+pub const SELF_TIME: KindInfo = KindInfo {
+    class: SampleClass::Weighted,
+    name: "time",
+    about: "Time in Java methods",
+    unit: Unit::Nanoseconds,
+};
 /// The number of calls that have begun.
-pub const CALLS: KindInfo = KindInfo { class: SampleClass::Weighted, name: "calls", unit: Unit::Count };
+pub const CALLS: KindInfo = KindInfo {
+    class: SampleClass::Weighted,
+    name: "calls",
+    about: "Calls of Java methods: for folded, flamegraph, pprof and speedscope",
+    unit: Unit::Count,
+};
+
+/// Adds the kinds of samples of Java traces. A builder has capacity for them, because they are its first ones.
+fn add_kinds(builder: &mut TraceBuilder) -> [SampleKind; 2] {
+    [SELF_TIME, CALLS].map(|info| builder.kind(info).unwrap_or(SampleKind::EVENT))
+}
+
+/// Returns the views of Java traces: [`SELF_TIME`] and [`CALLS`].
+pub fn views() -> [View; 2] {
+    let [time, calls] = add_kinds(&mut TraceBuilder::new());
+    [View::Kind(time, SELF_TIME), View::Kind(calls, CALLS)]
+}
 
 /// The number that is added up for each path of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +122,7 @@ impl<'a> ProfileBuilder<'a> {
                 handle
             })
             .collect();
-        // A builder has room for seven kinds of each class, and these are the first ones.
-        let kinds = [SELF_TIME, CALLS].map(|info| builder.kind(info).unwrap_or(SampleKind::EVENT));
+        let kinds = add_kinds(&mut builder);
         let count = threads.len();
         Self {
             builder,

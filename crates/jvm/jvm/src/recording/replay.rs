@@ -23,6 +23,9 @@ use crate::recording::part::ResolvedPart;
 use crate::recording::player::Player;
 use crate::recording::stream::{Next, READ_SIZE, Stream};
 
+/// The default duration from which a call is logged as slow, as for HQ.
+pub const DEFAULT_SLOW: Duration = Duration::from_millis(100);
+
 /// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {

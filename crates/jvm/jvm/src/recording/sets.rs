@@ -24,6 +24,15 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Returns the name on the command line and in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minus => "minus",
+            Self::And => "and",
+            Self::Or => "or",
+        }
+    }
+
     /// Returns the mathematical sign.
     pub fn sign(self) -> &'static str {
         match self {

@@ -1,7 +1,8 @@
 //! `runtap jvm replay RECORDING…`: replays recordings through the collector's decoders and prints the results.
 
-use super::report::load::{LoadedRecording, load};
-use super::report::{print_summaries, rows};
+use runtap_jvm::recording::LoadedRecording;
+
+use super::report::{classify_error, print_summaries, rows, warn};
 use crate::cli::JvmReplay;
 use crate::exit;
 use crate::output::Output;
@@ -10,9 +11,8 @@ pub(super) fn run(options: &JvmReplay, output: Output) -> anyhow::Result<u8> {
     let mut all = Vec::new();
     for path in &options.recordings {
         // Paths are taken literally here: a '#' does not select a part.
-        all.push(load(path, None, &[], options.slow)?);
+        all.push(LoadedRecording::load(path, None, &[], options.slow).map_err(classify_error)?);
     }
     print_summaries(&all, &rows(options.number, output), output)?;
-    let is_partial = all.iter().map(|loaded| LoadedRecording::warn(loaded, output)).fold(false, |a, b| a | b);
-    Ok(if is_partial { exit::PARTIAL } else { exit::OK })
+    Ok(all.iter().map(|loaded| warn(loaded, output)).max().unwrap_or(exit::OK))
 }

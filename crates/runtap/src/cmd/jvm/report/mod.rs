@@ -1,64 +1,181 @@
 //! `runtap jvm report RECORDING`: reports on a recording of Bytefrog connections, as tables, documents or files.
 
-mod diff;
+mod compare;
 mod export;
-mod kinds;
-pub(super) mod load;
-mod losses;
-mod marked;
-mod merged;
-mod place;
 mod refuse;
-mod sets;
-mod tables;
 
-use runtap_jvm::coverage::Observed;
+use std::path::Path;
+
+use runtap_bytefrog::CombinedReport;
+use runtap_convert::source::has_view;
+use runtap_convert::{Content, FileFormat};
+use runtap_jvm::BrokenRules;
+use runtap_jvm::classpath::ClasspathError;
+use runtap_jvm::coverage::{Format, Patterns, RecordedCoverage};
+use runtap_jvm::coverage_files::{CoverageError, CoverageRequest};
+use runtap_jvm::recording::{
+    ClassCounts, DEFAULT_SLOW, Error, JavaSource, LoadedAgent, LoadedRecording, Operand, Order, views,
+};
+use runtap_jvm::report::{ReportKind, RowOptions, merged_methods};
+use runtap_os::output::OutputSink;
+use runtap_text::jvm::{
+    AgentDocument, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes, warnings,
+};
 use runtap_text::{Print, TextOptions};
+use serde::Serialize;
 
-use self::load::{LoadedAgent, LoadedRecording, Operand};
-use super::coverage;
-use super::document::{AgentDocument, JvmDocument};
-use super::text::ReportText;
-use crate::cli::{AnyFormat, JvmReport};
+use self::compare::Pair;
+use self::export::Export;
+use crate::cli::{self, AnyFormat, Convert, Diff, JvmReport, Report, unsuitable};
+use crate::cmd::diff::planned;
 use crate::cmd::report::table_options;
-use crate::exit::{self, usage};
+use crate::exit::{self, expected, usage};
 use crate::output::Output;
+use crate::units::Things;
 
 pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     refuse::ineffective(options)?;
     let shown = rows(options.number, output);
-    let operand = Operand::parse(&options.recording)?;
+    let operand = parse_operand(&options.recording)?;
     if options.coverage.is_wanted() {
         return report_coverage(options, &operand, &shown, output);
     }
-    let sets = &options.sets;
-    if !(sets.or.is_empty() && sets.and.is_empty() && sets.minus.is_empty()) {
-        return sets::run(options, &operand, &shown, output);
+    if options.sets.is_wanted() {
+        return compare::sets(options, &operand, &shown, output);
     }
     if let Some(before) = &options.diff {
-        return diff::run(options, &Operand::parse(before)?, &operand, &shown, output);
+        let pair = Pair {
+            before: &parse_operand(before)?,
+            after: &operand,
+            agents: &options.agent,
+            slow: options.slow(),
+            order: options.sort,
+            calls_option: "--sort calls",
+            limit: options.document_rows(),
+            files: Vec::new(),
+            view: None,
+            absolute: true,
+        };
+        return compare::difference(&pair, &shown, output);
     }
     let files = &options.files;
     let formats = AnyFormat::files(&files.to, options.format, files.output.as_deref());
     if !formats.is_empty() || files.output.is_some() {
-        return export::run(options, &operand, &formats, output);
+        let export = Export {
+            operand: &operand,
+            agents: &options.agent,
+            slow: options.slow(),
+            formats: &formats,
+            output: files.output.as_deref(),
+            content: Content {
+                view: files.view,
+                merge_threads: files.merge_threads,
+                max_depth: files.max_depth,
+                max_size: files.max_size,
+                ..Content::default()
+            },
+        };
+        return export::run(&export, output);
     }
     if options.merge_agents {
-        return merged::run(options, &operand, &shown, output);
+        return report_merged(options, &operand, &shown, output);
     }
-    let loaded = operand.load(&options.agent, options.slow())?;
+    let loaded = operand.load(&options.agent, options.slow()).map_err(classify_error)?;
     match options.kind {
         None => print_summaries(std::slice::from_ref(&loaded), &shown, output)?,
         Some(kind) => {
-            let document = kinds::document(kind, options, &operand, &loaded)?;
-            if output.json() {
-                output.document(&document)?;
-            } else {
-                output.print(&document, &shown)?;
+            if let Some(thread) = options.thread {
+                refuse::unknown_thread(thread, &operand, &loaded)?;
             }
+            let rows = runtap_jvm::report::rows(kind, &loaded, &row_options(options));
+            show(&RowsDocument::new(kind, operand.label(), rows), &shown, output)?;
         }
     }
-    Ok(ended(&[&loaded], output))
+    Ok(warn(&loaded, output))
+}
+
+/// Returns the recording or part of a recording that a path names; `None` for other files.
+pub(in crate::cmd) fn find_operand(path: &Path) -> anyhow::Result<Option<Operand>> {
+    Operand::find(path).map_err(|problem| usage(format!("{}: {problem}", path.display())))
+}
+
+/// `runtap convert` on a Java recording.
+pub(in crate::cmd) fn convert(
+    operand: &Operand,
+    formats: &[FileFormat],
+    options: &Convert,
+    output: Output,
+) -> anyhow::Result<u8> {
+    if options.content.compat.is_some() {
+        return Err(usage("--compat applies only to .NET recordings"));
+    }
+    let (path, content) = (options.output.as_deref(), (&options.content).into());
+    export::run(&Export { operand, agents: &[], slow: DEFAULT_SLOW, formats, output: path, content }, output)
+}
+
+/// `runtap diff` on two Java recordings.
+pub(in crate::cmd) fn diff(
+    before: &Operand,
+    after: &Operand,
+    options: &Diff,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let content = Content { view: options.view, ..Content::default() };
+    has_view::<JavaSource>(&content).map_err(|why| usage(unsuitable(why)))?;
+    let [time, calls] = views();
+    let order = match options.view {
+        Some(view) if view == calls => Some(Order::Calls),
+        _ if options.inclusive => Some(Order::Total),
+        Some(view) if view == time => Some(Order::Own),
+        _ => None,
+    };
+    let pair = Pair {
+        before,
+        after,
+        agents: &[],
+        slow: DEFAULT_SLOW,
+        order,
+        calls_option: "--view calls",
+        limit: options.number.filter(|number| *number > 0 && output.json()),
+        files: planned(options, &after.base())?,
+        view: options.view,
+        absolute: options.absolute,
+    };
+    compare::difference(&pair, &rows(options.number, output), output)
+}
+
+/// `runtap report` on a Java recording.
+pub(in crate::cmd) fn report_kind(operand: &Operand, options: &Report, output: Output) -> anyhow::Result<u8> {
+    let kind: ReportKind = cli::report_kind(&options.kind)?;
+    if options.view.is_some() || options.inclusive {
+        return Err(usage("--view and --inclusive apply only to the report cpu of .NET recordings"));
+    }
+    let loaded = operand.load(&[], DEFAULT_SLOW).map_err(classify_error)?;
+    let limit = options.number.filter(|number| *number > 0 && output.json());
+    let rows_of_agents =
+        runtap_jvm::report::rows(kind, &loaded, &RowOptions { limit, ..RowOptions::default() });
+    let document = RowsDocument::new(kind, operand.label(), rows_of_agents);
+    show(&document, &rows(options.number, output), output)?;
+    Ok(warn(&loaded, output))
+}
+
+/// Parses a recording, or a part of a recording.
+fn parse_operand(text: &str) -> anyhow::Result<Operand> {
+    Operand::parse(text).map_err(|problem| usage(format!("{text}: {problem}")))
+}
+
+/// Returns the selection and order of rows; tables are limited when they are printed.
+fn row_options(options: &JvmReport) -> RowOptions {
+    RowOptions {
+        order: options.sort.unwrap_or_default(),
+        thread: options.thread,
+        limit: options.document_rows(),
+    }
+}
+
+/// Writes a result as JSON or as tables.
+fn show(document: &(impl Serialize + Print), shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
+    if output.json() { output.document(document) } else { output.print(document, shown) }
 }
 
 /// Returns the options of tables; 0 shows all rows.
@@ -78,32 +195,80 @@ fn report_coverage(
     if file.is_some() {
         return Err(usage("coverage has files of its own: --coverage FORMAT=FILE; --format is text or json"));
     }
-    let (mut observed, mut code, mut began) = (Observed::default(), exit::OK, None);
-    let mut add = |operand: &Operand, agents: &[String]| -> anyhow::Result<()> {
-        let told =
-            operand.each(agents, options.slow(), output, |agent @ LoadedAgent { replayed, .. }| {
-                let wall = replayed.process.as_ref().map(|process| process.wall / 1_000_000);
-                began = began.into_iter().chain(wall).min();
-                let report = replayed.model.report();
-                let mut one = coverage::observed(&report, &replayed.classes, replayed.class_counts);
-                one.traced.insert(coverage::traced(replayed.configuration.as_ref()));
-                let jvm = replayed.process.as_ref().map(|process| process.jvm.to_string());
-                one.releases.add(jvm.as_deref());
-                one.unsent = agent.ended_early().into();
-                if one.unsent > 0 {
-                    code = code.max(exit::PARTIAL);
-                }
-                observed.add(one);
-            })?;
-        code = code.max(told);
-        Ok(())
-    };
-    add(operand, &options.agent)?;
+    let mut recorded = RecordedCoverage::default();
+    let mut code = each(operand, &options.agent, options, output, |agent| recorded.add(&agent))?;
     for other in &options.sets.or {
-        add(&Operand::parse(other)?, &[])?;
+        let other = parse_operand(other)?;
+        code = code.max(each(&other, &[], options, output, |agent| recorded.add(&agent))?);
     }
-    let recording = coverage::Recording { base: &place::base(operand), began_ms: began };
-    coverage::run(&options.coverage, &observed, &recording, shown, output)?;
+    if recorded.observed.unsent > 0 {
+        code = code.max(exit::PARTIAL);
+    }
+    let wanted = &options.coverage;
+    let request = CoverageRequest {
+        files: &wanted.coverage,
+        never_called: &wanted.never_called,
+        classes: &wanted.classes,
+        sources: &wanted.sources,
+        patterns: Patterns::new(&wanted.include, &wanted.exclude)
+            .map_err(|error| usage(error.to_string()))?,
+        compiler_methods: wanted.compiler_methods,
+        entry_lines: wanted.entry_lines,
+    };
+    write_coverage(&request, &recorded, &operand.base(), shown, output)?;
+    Ok(code)
+}
+
+/// Writes the requested coverage files, and prints the results.
+fn write_coverage(
+    request: &CoverageRequest<'_>,
+    recorded: &RecordedCoverage,
+    base: &Path,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<()> {
+    // Report an invalid output path before jars are read.
+    let sinks = request.open(base).map_err(coverage_error)?;
+    let to_stdout = sinks.iter().any(|sink| matches!(sink, OutputSink::Stdout));
+    let classes = request.read_never_called(&recorded.observed).map_err(coverage_error)?;
+    let never = request.never_called(&recorded.observed, &classes);
+    let written = (!sinks.is_empty()).then(|| request.write(recorded, &classes, sinks)).transpose();
+    let written = written.map_err(coverage_error)?;
+    if let Some(written) = &written {
+        let formats: Vec<Format> = request.files.iter().map(|file| file.format).collect();
+        coverage_notes(written, &formats).iter().for_each(|note| output.note(note));
+    }
+    let limit = shown.rows.filter(|_| output.json());
+    let document = CoverageDocument::new(written.as_ref(), never.as_ref(), limit);
+    if output.json() {
+        return output.document_beside(&document, to_stdout);
+    }
+    if to_stdout { Ok(()) } else { output.print(&document, shown) }
+}
+
+/// Reports on all agents together, such as the JVMs that a test run has started.
+fn report_merged(
+    options: &JvmReport,
+    operand: &Operand,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let (mut sums, mut classes) = (CombinedReport::default(), ClassCounts::default());
+    let code = each(operand, &options.agent, options, output, |agent| {
+        sums.add(agent.report());
+        classes = classes.and(agent.classes());
+    })?;
+    let (agents, report) = (sums.agents(), sums.report());
+    let title = format!("{} together", Things(agents, "agent"));
+    if options.kind.is_some() {
+        let rows = merged_methods(&report, title, &row_options(options));
+        show(&RowsDocument::new(ReportKind::Methods, operand.label(), vec![rows]), shown, output)?;
+    } else if output.json() {
+        output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
+    } else {
+        let broken = BrokenRules::default().with_report(&report);
+        output.print(&ReportText { title, report: &report, classes, broken }, shown)?;
+    }
     Ok(code)
 }
 
@@ -130,13 +295,68 @@ pub(super) fn print_summaries(
             classes: agent.classes(),
             broken: agent.broken().with_report(&report),
         };
-        output.print(&text as &dyn Print, shown)?;
+        output.print(&text, shown)?;
     }
     Ok(())
 }
 
+/// Replays agents one after the other, and warns of missing data. Returns the exit code.
+fn each(
+    operand: &Operand,
+    agents: &[String],
+    options: &JvmReport,
+    output: Output,
+    mut take: impl FnMut(LoadedAgent),
+) -> anyhow::Result<u8> {
+    let (mut is_first, mut code) = (true, exit::OK);
+    let replayed = operand.each(agents, options.slow(), |agent| {
+        let lines = warnings(&operand.path, &agent, is_first);
+        is_first = false;
+        code = code.max(code_of(&agent));
+        take(agent);
+        lines.iter().for_each(|line| output.warning(line));
+    });
+    replayed.map_err(classify_error)?;
+    Ok(code)
+}
+
 /// Warns of missing data, and returns the exit code.
-fn ended(all: &[&LoadedRecording], output: Output) -> u8 {
-    let is_partial = all.iter().map(|loaded| loaded.warn(output)).fold(false, |a, b| a | b);
-    if is_partial { exit::PARTIAL } else { exit::OK }
+pub(super) fn warn(loaded: &LoadedRecording, output: Output) -> u8 {
+    for (index, agent) in loaded.agents.iter().enumerate() {
+        warnings(&loaded.path, agent, index == 0).iter().for_each(|line| output.warning(line));
+    }
+    loaded.agents.iter().map(code_of).max().unwrap_or(exit::OK)
+}
+
+fn code_of(agent: &LoadedAgent) -> u8 {
+    if agent.is_partial() { exit::PARTIAL } else { exit::OK }
+}
+
+/// Adds an exit code and a hint to an error.
+pub(super) fn classify_error(error: Error) -> anyhow::Error {
+    if !error.is_rejection() {
+        return error.into();
+    }
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let text = match cause {
+        Some(cause) if !error.to_string().contains(&cause) => format!("{error}: {cause}"),
+        _ => error.to_string(),
+    };
+    let hint = match error {
+        Error::NoRecording(_) => Some("'runtap jvm hq --record DIR' makes one".to_owned()),
+        Error::NoAgent { available, .. } => Some(format!("the recording has {}", available.join(", "))),
+        _ => None,
+    };
+    expected(exit::USAGE, text, hint)
+}
+
+fn coverage_error(error: CoverageError) -> anyhow::Error {
+    match error {
+        CoverageError::Output(error) => error.into(),
+        CoverageError::Classpath(error @ ClasspathError::NoClasses(_)) => {
+            let hint = "a jar, or the directory that compiled classes are in".to_owned();
+            expected(exit::USAGE, error.to_string(), hint)
+        }
+        error => usage(error.to_string()),
+    }
 }

@@ -2,8 +2,10 @@
 //!
 //! Owns: [`ineffective`] and [`unknown_thread`]. Silently ignoring an option would answer another question than the one asked.
 
-use super::load::{LoadedRecording, Operand};
-use crate::cli::{AnyFormat, JvmKind, JvmReport};
+use runtap_jvm::recording::{LoadedRecording, Operand};
+use runtap_jvm::report::ReportKind;
+
+use crate::cli::{AnyFormat, JvmReport};
 use crate::exit::{self, expected, usage};
 
 /// Rejects the first option that has no effect, naming the reports it is for.
@@ -12,27 +14,25 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
     let makes_files = !AnyFormat::files(&files.to, options.format, files.output.as_deref()).is_empty()
         || files.output.is_some();
     let compares = options.diff.is_some();
-    let sets = &options.sets;
-    let is_set = !(sets.or.is_empty() && sets.and.is_empty() && sets.minus.is_empty());
-    let is_plain = !(makes_files || compares || is_set || coverage.is_wanted());
-    let lists = |wanted: JvmKind| is_plain && kind == Some(wanted);
+    let is_plain = !(makes_files || compares || options.sets.is_wanted() || coverage.is_wanted());
+    let lists = |wanted: ReportKind| is_plain && kind == Some(wanted);
     let rules = [
-        (options.thread.is_some(), lists(JvmKind::Tree), "--thread", "the report 'tree'"),
+        (options.thread.is_some(), lists(ReportKind::Tree), "--thread", "the report 'tree'"),
         (
             options.sort.is_some(),
-            lists(JvmKind::Methods) || (compares && !coverage.is_wanted()),
+            lists(ReportKind::Methods) || (compares && !coverage.is_wanted()),
             "--sort",
             "the report 'methods' and --diff",
         ),
         (
             options.slow.is_some(),
-            is_plain && matches!(kind, None | Some(JvmKind::Slow)),
+            is_plain && matches!(kind, None | Some(ReportKind::Slow)),
             "--slow",
             "the whole report and the report 'slow'",
         ),
         (
             options.merge_agents,
-            is_plain && matches!(kind, None | Some(JvmKind::Methods)),
+            is_plain && matches!(kind, None | Some(ReportKind::Methods)),
             "--merge-agents",
             "the whole report and the report 'methods' (files and coverage have all agents together)",
         ),
@@ -59,17 +59,10 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
 /// Rejects a thread that no agent has.
 pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &LoadedRecording) -> anyhow::Result<()> {
     const MAX_LISTED_THREADS: usize = 20;
-    let mut thread_ids: Vec<u32> = loaded
-        .agents
-        .iter()
-        .flat_map(|agent| agent.replayed.model.report().threads)
-        .map(|it| it.id)
-        .collect();
+    let thread_ids = loaded.thread_ids();
     if thread_ids.contains(&thread) {
         return Ok(());
     }
-    thread_ids.sort_unstable();
-    thread_ids.dedup();
     let names: Vec<String> = thread_ids.iter().take(MAX_LISTED_THREADS).map(ToString::to_string).collect();
     let more = if thread_ids.len() > MAX_LISTED_THREADS { ", …" } else { "" };
     let hint = (!names.is_empty())

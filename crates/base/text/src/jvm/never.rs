@@ -3,18 +3,18 @@
 use std::cmp::Reverse;
 use std::io;
 
-use runtap_bytefrog::{fitted, readable};
+use runtap_bytefrog::readable;
 use runtap_jvm::coverage::inventory::Method;
 use runtap_jvm::coverage::never::{ClassState, NeverClass, Size};
 use runtap_jvm::coverage::{NeverCalled, Unknown};
-use runtap_text::units::{Count, Things};
-use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
+
+use super::fitted_name;
+use crate::units::{Count, Things};
+use crate::{Clean, Column, Print, Table, TextOptions};
 
 /// The width of the numbers of a row.
 const NUMBERS_WIDTH: usize = 30;
-/// The minimum width of a name.
-const MIN_NAME_WIDTH: usize = 20;
 
 #[derive(Debug, Serialize)]
 pub(super) struct NeverDocument<'a> {
@@ -204,11 +204,7 @@ impl Row<'_> {
                 (class, method.line, 1, readable(&signature))
             }
         };
-        let name = Clean(&name).to_string();
-        let name = match options.width {
-            Some(width) => fitted(&name, width.saturating_sub(NUMBERS_WIDTH).max(MIN_NAME_WIDTH)),
-            None => name,
-        };
+        let name = fitted_name(&name, options, NUMBERS_WIDTH);
         let place = line.map_or_else(String::new, |line| format!(":{line}"));
         [
             Count(self.code()).to_string(),

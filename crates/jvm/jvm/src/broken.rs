@@ -11,11 +11,11 @@ const MAX_DESCRIPTIONS: usize = 5;
 
 /// Broken rules, sorted by their ids.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cmd) struct BrokenRules(Vec<Finding>);
+pub struct BrokenRules(Vec<Finding>);
 
 impl BrokenRules {
     /// Records a violation, and returns the number of violations of its rule so far. `describe` describes the violation.
-    pub(in crate::cmd::jvm) fn add(&mut self, rule: Rule, describe: impl FnOnce() -> String) -> u64 {
+    pub fn add(&mut self, rule: Rule, describe: impl FnOnce() -> String) -> u64 {
         let finding = self.entry(rule);
         finding.count = finding.count.saturating_add(1);
         if finding.first.len() < MAX_DESCRIPTIONS {
@@ -25,7 +25,8 @@ impl BrokenRules {
     }
 
     /// Adds the violations found by a report.
-    pub(in crate::cmd::jvm) fn with_report(mut self, report: &Report) -> Self {
+    #[must_use]
+    pub fn with_report(mut self, report: &Report) -> Self {
         for found in &report.findings {
             let finding = self.entry(found.rule);
             finding.count = finding.count.saturating_add(found.count);
@@ -44,21 +45,18 @@ impl BrokenRules {
     }
 
     /// Returns the broken rules, sorted by their ids.
-    pub(in crate::cmd::jvm) fn rules(&self) -> &[Finding] {
+    pub fn rules(&self) -> &[Finding] {
         &self.0
     }
 
     /// Returns whether a violation has caused a loss of data.
-    pub(in crate::cmd::jvm) fn loses(&self) -> bool {
+    pub fn loses(&self) -> bool {
         self.0.iter().any(|finding| finding.rule.loses())
     }
 }
 
 /// Describes a violation, with its connection and offset if known.
-pub(in crate::cmd::jvm) fn describe_violation(
-    connection: Option<Connection>,
-    violation: &Violation,
-) -> String {
+pub fn describe_violation(connection: Option<Connection>, violation: &Violation) -> String {
     let offset = violation.offset.map(|offset| format!("at offset {offset}"));
     let place: Vec<String> =
         connection.map(|connection| connection.to_string()).into_iter().chain(offset).collect();

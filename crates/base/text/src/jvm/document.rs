@@ -1,44 +1,26 @@
 //! `runtap.jvm/1`: the results of traces, for scripts. Its members are stable (docs/jvm.md).
 
 use runtap_bytefrog::{Detail, Report};
+use runtap_jvm::recording::ClassCounts;
 use serde::Serialize;
 
 /// A document of the schema `runtap.jvm/1`.
 #[derive(Debug, Serialize)]
-pub(in crate::cmd) struct JvmDocument {
+pub struct JvmDocument {
     schema: &'static str,
     agents: Vec<AgentDocument>,
 }
 
 impl JvmDocument {
     /// Creates a document on these agents, in the order in which they connected.
-    pub(in crate::cmd) fn new(agents: Vec<AgentDocument>) -> Self {
+    pub fn new(agents: Vec<AgentDocument>) -> Self {
         Self { schema: "runtap.jvm/1", agents }
-    }
-}
-
-/// The numbers of classes by the outcome of instrumenting them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub(in crate::cmd) struct Classes {
-    pub(in crate::cmd) transformed: u64,
-    pub(in crate::cmd) ignored: u64,
-    pub(in crate::cmd) failed: u64,
-}
-
-impl Classes {
-    /// Returns the sum of both.
-    pub(in crate::cmd) fn and(self, other: Self) -> Self {
-        Self {
-            transformed: self.transformed.saturating_add(other.transformed),
-            ignored: self.ignored.saturating_add(other.ignored),
-            failed: self.failed.saturating_add(other.failed),
-        }
     }
 }
 
 /// The result of an agent's trace.
 #[derive(Debug, Serialize)]
-pub(in crate::cmd) struct AgentDocument {
+pub struct AgentDocument {
     /// The version byte of the agent's hello message: 1 to 4, or 241 for runtap's own agent.
     version: u8,
     /// The number of agents whose results are combined; absent for a single agent.
@@ -70,7 +52,7 @@ pub(in crate::cmd) struct AgentDocument {
     /// The number of events that are missing from all other numbers because a table was full.
     #[serde(skip_serializing_if = "is_none")]
     without_room: u64,
-    classes: Classes,
+    classes: ClassCounts,
     methods: Vec<MethodDocument>,
 }
 
@@ -96,12 +78,12 @@ fn is_none(count: &u64) -> bool {
 
 impl AgentDocument {
     /// Creates the document of a report that combines several agents.
-    pub(in crate::cmd) fn of_several(agents: u64, report: &Report, classes: Classes) -> Self {
+    pub fn of_several(agents: u64, report: &Report, classes: ClassCounts) -> Self {
         Self { agents_count: Some(agents), ..Self::new(None, report, classes) }
     }
 
     /// Creates the document of a report on the agent with this run id.
-    pub(in crate::cmd) fn new(run: impl Into<Option<u8>>, report: &Report, classes: Classes) -> Self {
+    pub fn new(run: impl Into<Option<u8>>, report: &Report, classes: ClassCounts) -> Self {
         let counters = &report.counters;
         let methods = report.methods.iter().map(|method| {
             let is_counted = method.calls() > 0 || !method.has_run;

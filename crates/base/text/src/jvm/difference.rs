@@ -2,21 +2,17 @@
 
 use std::io;
 
-use runtap_bytefrog::{Detail, Report, readable};
-use runtap_jvm::recording::{Difference, MethodChange, MethodNumbers, Order};
-use runtap_text::units::{Count, Things};
-use runtap_text::{Clean, Column, Print, Table, TextOptions};
+use runtap_bytefrog::readable;
+use runtap_jvm::recording::{Difference, MethodChange, Order, Totals};
 use serde::Serialize;
 
-use super::super::text::time as shown_time;
-use super::ended;
-use super::load::{LoadedAgent, LoadedRecording, Operand};
-use crate::cli::{JvmReport, JvmSort};
-use crate::exit::usage;
-use crate::output::Output;
+use super::time;
+use crate::units::{Count, Things};
+use crate::{Clean, Column, Print, Table, TextOptions};
 
+/// A document of the schema `runtap.jvm.diff/1`.
 #[derive(Debug, Serialize)]
-struct Document {
+pub struct DifferenceDocument {
     schema: &'static str,
     /// The number by whose change the methods are sorted.
     sort: &'static str,
@@ -66,91 +62,41 @@ impl Comparison {
     }
 }
 
-impl ComparedRecording {
-    fn new(
-        operand: &Operand,
+impl DifferenceDocument {
+    /// Creates the document with at most `limit` methods, sorted by `order`. `recordings` are the names of both recordings;
+    /// `has_times` is whether both have times.
+    pub fn new(
         difference: &Difference,
-        is_timed: bool,
-        of: impl Fn(&MethodChange) -> &MethodNumbers,
+        order: Order,
+        recordings: [String; 2],
+        has_times: bool,
+        limit: Option<usize>,
     ) -> Self {
-        let ran = difference.methods.iter().map(&of).filter(|numbers| numbers.calls > 0);
-        let sum = |sum: u64, more: u64| sum.saturating_add(more);
+        let compared = |recording: String, totals: Totals| ComparedRecording {
+            recording,
+            methods: totals.methods,
+            calls: totals.calls,
+            self_ns: has_times.then_some(totals.own),
+        };
+        let ([before, after], [totals_before, totals_after]) = (recordings, difference.totals());
+        let methods = difference.methods.iter().take(limit.unwrap_or(usize::MAX)).map(|method| Row {
+            name: readable(&method.signature),
+            signature: method.signature.clone(),
+            calls: Comparison::of(method, Order::Calls),
+            total_ns: has_times.then(|| Comparison::of(method, Order::Total)),
+            self_ns: has_times.then(|| Comparison::of(method, Order::Own)),
+        });
         Self {
-            recording: operand.label(),
-            methods: ran.clone().count(),
-            calls: ran.clone().map(|numbers| numbers.calls).fold(0, sum),
-            self_ns: is_timed.then(|| ran.map(|numbers| numbers.own).fold(0, sum)),
+            schema: "runtap.jvm.diff/1",
+            sort: order.name(),
+            before: compared(before, totals_before),
+            after: compared(after, totals_after),
+            methods_count: difference.methods.len(),
+            changed_count: difference.changed,
+            methods: methods.collect(),
+            order,
         }
     }
-}
-
-pub(super) fn run(
-    options: &JvmReport,
-    before: &Operand,
-    after: &Operand,
-    shown: &TextOptions<'_>,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let reports =
-        |loaded: &LoadedRecording| -> Vec<Report> { loaded.agents.iter().map(LoadedAgent::report).collect() };
-    let mut code = 0;
-    let mut read = |operand: &Operand, agents: &[String]| -> anyhow::Result<Vec<Report>> {
-        let loaded = operand.load(agents, options.slow())?;
-        code = code.max(ended(&[&loaded], output));
-        Ok(reports(&loaded))
-    };
-    let (first, second) = (read(before, &[])?, read(after, &options.agent)?);
-    let is_timed = |report: &Report| matches!(report.detail(), Detail::Calls | Detail::Unsent);
-    let is_timed = first.iter().chain(&second).all(is_timed);
-    let sort = match options.sort {
-        None if is_timed => JvmSort::Own,
-        None | Some(JvmSort::Calls) => JvmSort::Calls,
-        Some(sort) if is_timed => sort,
-        Some(_) => {
-            return Err(usage(
-                "one of the recordings has counts or coverage only, without times: --sort calls",
-            ));
-        }
-    };
-    let order = Order::from(sort);
-    let difference = Difference::new(&first, &second, order);
-    let (methods_count, changed_count) = (difference.methods.len(), difference.changed);
-    let sides = (
-        ComparedRecording::new(before, &difference, is_timed, |it| &it.before),
-        ComparedRecording::new(after, &difference, is_timed, |it| &it.after),
-    );
-    let rows = if output.json() {
-        options.number.filter(|number| *number > 0).unwrap_or(usize::MAX)
-    } else {
-        changed_count
-    };
-    let methods = difference.methods.iter().take(rows).map(|method| Row {
-        name: readable(&method.signature),
-        signature: method.signature.clone(),
-        calls: Comparison::of(method, Order::Calls),
-        total_ns: is_timed.then(|| Comparison::of(method, Order::Total)),
-        self_ns: is_timed.then(|| Comparison::of(method, Order::Own)),
-    });
-    let document = Document {
-        schema: "runtap.jvm.diff/1",
-        sort: match sort {
-            JvmSort::Own => "self",
-            JvmSort::Total => "total",
-            JvmSort::Calls => "calls",
-        },
-        before: sides.0,
-        after: sides.1,
-        methods_count,
-        changed_count,
-        methods: methods.collect(),
-        order,
-    };
-    if output.json() {
-        output.document(&document)?;
-    } else {
-        output.print(&document, shown)?;
-    }
-    Ok(code)
 }
 
 fn signed(change: Comparison, show: impl Fn(u64) -> String) -> String {
@@ -158,7 +104,7 @@ fn signed(change: Comparison, show: impl Fn(u64) -> String) -> String {
     format!("{sign}{}", show(change.after.abs_diff(change.before)))
 }
 
-impl Print for Document {
+impl Print for DifferenceDocument {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         for (name, side) in [("before", &self.before), ("after", &self.after)] {
             writeln!(
@@ -167,7 +113,7 @@ impl Print for Document {
                 Clean(&side.recording),
                 Things(side.calls, "call"),
                 Things(side.methods as u64, "method"),
-                side.self_ns.map_or_else(|| "no times".to_owned(), shown_time)
+                side.self_ns.map_or_else(|| "no times".to_owned(), time)
             )?;
         }
         let dim = options.dim();
@@ -179,7 +125,7 @@ impl Print for Document {
         let of_time = |row: Option<Comparison>, show: fn(Comparison) -> String| {
             row.map_or_else(|| "-".to_owned(), show)
         };
-        let changed = |it: Comparison| signed(it, shown_time);
+        let changed = |it: Comparison| signed(it, time);
         let count = |n| Count(n).to_string();
         match self.order {
             Order::Calls => {
@@ -200,8 +146,8 @@ impl Print for Document {
                     let Row { total_ns: it, calls, .. } = row;
                     let show = |of: fn(Comparison) -> String| of_time(*it, of);
                     [
-                        show(|it| shown_time(it.before)),
-                        show(|it| shown_time(it.after)),
+                        show(|it| time(it.before)),
+                        show(|it| time(it.after)),
                         show(changed),
                         signed(*calls, count),
                     ]
@@ -213,8 +159,8 @@ impl Print for Document {
                     let Row { self_ns: it, calls, .. } = row;
                     let show = |of: fn(Comparison) -> String| of_time(*it, of);
                     [
-                        show(|it| shown_time(it.before)),
-                        show(|it| shown_time(it.after)),
+                        show(|it| time(it.before)),
+                        show(|it| time(it.after)),
                         show(changed),
                         signed(*calls, count),
                     ]
@@ -224,7 +170,7 @@ impl Print for Document {
     }
 }
 
-impl Document {
+impl DifferenceDocument {
     fn table(
         &self,
         [a, b, c, d]: [&'static str; 4],
@@ -235,7 +181,7 @@ impl Document {
         let number = Column::number;
         let mut table =
             Table::new("method", [number(a), number(b), number(c), number(d), Column::text("METHOD")]);
-        table.fill(self.methods.iter(), options, |row| {
+        table.fill(self.methods.iter().take(self.changed_count), options, |row| {
             let [a, b, c, d] = numbers(row);
             [a, b, c, d, row.name.clone()]
         });

@@ -1,13 +1,13 @@
-//! Classes of the jars and directories given on the command line.
+//! The classes of jars and directories, and the source files in directories.
 
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use runtap_classfile::jar::Options;
-use runtap_jvm::coverage::Inventory;
+use thiserror::Error;
 
-use crate::exit::{self, expected};
+use crate::coverage::Inventory;
 
 /// The maximum depth of directories; packages are less deep.
 const MAX_DEPTH: usize = 100;
@@ -17,15 +17,32 @@ const MAX_JAR_SIZE: u64 = 2 << 30;
 /// entries.
 const MAX_CLASS_SIZE: u64 = 64 << 20;
 
+/// An error for a path without readable classes.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ClasspathError {
+    /// The path cannot be read.
+    #[error("can't read {}: {reason}", path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The path has no classes.
+    #[error("{} has no classes", .0.display())]
+    NoClasses(PathBuf),
+}
+
 /// Returns the classes of these jars and directories, in their order. From a multi-release jar, takes the classes for this
 /// release of Java.
 ///
 /// # Errors
 /// Fails if a path can't be read or has no classes. Entries that can't be read are in [`Inventory::unread`].
-pub(super) fn inventory<'p>(
+pub fn inventory<'p>(
     paths: impl IntoIterator<Item = &'p PathBuf>,
     release: u16,
-) -> anyhow::Result<Inventory> {
+) -> Result<Inventory, ClasspathError> {
     let mut inventory = Inventory::default();
     for path in paths {
         let before = inventory.classes.len() as u64 + inventory.duplicates;
@@ -39,15 +56,14 @@ pub(super) fn inventory<'p>(
             if let Some(first) = inventory.unread.get(unread) {
                 return Err(unreadable(path, &first.reason));
             }
-            let hint = Some("a jar, or the directory that compiled classes are in".to_owned());
-            return Err(expected(exit::USAGE, format!("{} has no classes", path.display()), hint));
+            return Err(ClasspathError::NoClasses(path.clone()));
         }
     }
     Ok(inventory)
 }
 
-fn unreadable(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
-    expected(exit::USAGE, format!("can't read {}: {error}", path.display()), None)
+fn unreadable(path: &Path, error: impl std::fmt::Display) -> ClasspathError {
+    ClasspathError::Unreadable { path: path.to_owned(), reason: error.to_string() }
 }
 
 /// Reads a regular file, following links. Reading a pipe would wait for its writer, and a device may have no end.
@@ -64,8 +80,8 @@ fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Adds a jar or class file that was named on the command line.
-fn file(path: &Path, release: u16, inventory: &mut Inventory) -> anyhow::Result<()> {
+/// Adds a jar or a class file.
+fn file(path: &Path, release: u16, inventory: &mut Inventory) -> Result<(), ClasspathError> {
     let is_class = path.extension().is_some_and(|extension| extension == "class");
     let largest = if is_class { MAX_CLASS_SIZE } else { MAX_JAR_SIZE };
     let bytes = read(path, largest).map_err(|error| unreadable(path, error))?;
@@ -103,7 +119,7 @@ fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result
 
 /// Returns the path of a source file below one of these directories. The name comes from a class file, which is not trusted:
 /// links that lead out of the directory are not followed.
-pub(super) fn locate(roots: &[PathBuf], path: &str) -> Option<String> {
+pub fn locate(roots: &[PathBuf], path: &str) -> Option<String> {
     let found = roots.iter().find_map(|root| {
         let found = root.join(path);
         let (below, real) = (fs::canonicalize(root).ok()?, fs::canonicalize(&found).ok()?);

@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_jvm::recording::Marks;
 use serde::{Serialize, Serializer};
+
+use crate::recording::Marks;
 
 /// A named part of a recording. Times are relative to the start of the collector, by its clock.
 #[derive(Debug, Serialize)]
-pub(super) struct PartRow {
-    pub(super) name: String,
-    pub(super) start_ns: u64,
-    /// `None` if the part was not ended.
-    pub(super) end_ns: Option<u64>,
+pub struct PartRow {
+    /// The name of the part.
+    pub name: String,
+    /// The time at which the part starts.
+    pub start_ns: u64,
+    /// The time at which the part ends; `None` if it was not ended.
+    pub end_ns: Option<u64>,
 }
 
 /// The marked parts of a recording, shared by all its agents.
 #[derive(Debug, Clone)]
-pub(super) struct Parts(pub(super) Arc<[PartRow]>);
+pub struct Parts(Arc<[PartRow]>);
 
 impl Serialize for Parts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -26,8 +29,8 @@ impl Serialize for Parts {
 }
 
 impl Parts {
-    /// Returns the parts, sorted by their start.
-    pub(super) fn of(marks: &Marks) -> Self {
+    /// Returns the marked parts.
+    pub fn of(marks: &Marks) -> Self {
         let nanoseconds = |at: Duration| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let mut rows: Vec<PartRow> = marks
             .parts()
@@ -42,5 +45,10 @@ impl Parts {
             .collect();
         rows.sort_by_key(|row| row.start_ns);
         Self(rows.into())
+    }
+
+    /// Returns the parts, sorted by their start.
+    pub fn rows(&self) -> &[PartRow] {
+        &self.0
     }
 }

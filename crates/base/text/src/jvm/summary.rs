@@ -3,70 +3,28 @@
 use std::cmp::Reverse;
 use std::io;
 
-use runtap_bytefrog::{Detail, Fate, MethodReport, Report, fitted, readable};
-use runtap_text::units::{Count, Moment, Nanoseconds, Things};
-use runtap_text::{Clean, Column, Print, Table, TextOptions};
+use runtap_bytefrog::{Detail, MethodReport, Report, readable};
+use runtap_jvm::BrokenRules;
+use runtap_jvm::recording::ClassCounts;
 
-use super::broken::BrokenRules;
-use super::document::Classes;
+use super::{fitted_name, missing_calls_hint, time, took};
+use crate::units::{Count, Moment, Things};
+use crate::{Clean, Column, Print, Table, TextOptions};
 
 /// The width of the numbers in front of a method's name.
 const NUMBERS_WIDTH: usize = 45;
-/// The minimum width of a name.
-const MIN_NAME_WIDTH: usize = 20;
 
 /// A report with its title.
-pub(in crate::cmd) struct ReportText<'a> {
+#[derive(Debug)]
+pub struct ReportText<'a> {
     /// The agent, described in one line.
-    pub(in crate::cmd) title: String,
-    pub(in crate::cmd) report: &'a Report,
-    pub(in crate::cmd) classes: Classes,
+    pub title: String,
+    /// The report.
+    pub report: &'a Report,
+    /// The numbers of the agent's reports on classes.
+    pub classes: ClassCounts,
     /// The rules that the agent has broken, including those on its connections.
-    pub(in crate::cmd) broken: BrokenRules,
-}
-
-/// Shortens a method's name to fit beside other columns of this width.
-fn name(signature: &str, options: &TextOptions<'_>, other_columns: usize) -> String {
-    let name = Clean(&readable(signature)).to_string();
-    match options.width {
-        Some(width) => fitted(&name, width.saturating_sub(other_columns).max(MIN_NAME_WIDTH)),
-        None => name,
-    }
-}
-
-/// Formats a time in a suitable unit, with three or four digits.
-pub(in crate::cmd::jvm) fn time(nanoseconds: u64) -> String {
-    const SECOND: u64 = 1_000_000_000;
-    if nanoseconds < SECOND {
-        return Nanoseconds(nanoseconds).to_string();
-    }
-    let hundredths = nanoseconds / (SECOND / 100);
-    format!("{}.{:02} s", Count(hundredths / 100), hundredths % 100)
-}
-
-/// Formats a time: `-` if unknown, and with a leading `>` if the end of a call was not received.
-pub(in crate::cmd::jvm) fn took(known: Option<u64>, is_more: bool) -> String {
-    match known {
-        None => "-".to_owned(),
-        Some(known) if is_more => format!(">{}", time(known)),
-        Some(known) => time(known),
-    }
-}
-
-/// Returns the explanation for a trace without calls, and how to record calls; `None` if the trace has calls.
-pub(in crate::cmd::jvm) fn missing_calls_hint(detail: Detail) -> Option<&'static str> {
-    match detail {
-        Detail::Calls => None,
-        Detail::Counts => Some(
-            "the agent has sent counts only: 'methods' has the calls; times, callers, threads and exceptions need --mode full",
-        ),
-        Detail::Coverage => Some(
-            "the agent has sent coverage only: 'methods' lists what ran, --coverage and --never-called use it; calls need --mode full",
-        ),
-        Detail::Unsent => Some(
-            "nothing is known of calls: the agent ended before it had sent any, as when the program is killed",
-        ),
-    }
+    pub broken: BrokenRules,
 }
 
 fn heading(out: &mut dyn io::Write, options: &TextOptions<'_>, text: &str) -> io::Result<()> {
@@ -117,7 +75,7 @@ impl ReportText<'_> {
                 Things(counters.degraded, "thread"),
             )?;
         }
-        let Classes { transformed, ignored, failed } = self.classes;
+        let ClassCounts { transformed, ignored, failed } = self.classes;
         if transformed + ignored + failed > 0 {
             write!(out, "{} transformed, {} ignored", Things(transformed, "class"), Count(ignored))?;
             writeln!(out, ", {} failed", Count(failed))?;
@@ -186,7 +144,7 @@ impl ReportText<'_> {
                 took(method.total(), method.is_partly_timed()),
                 counted(method.calls() > 0, method.calls()),
                 counted(method.counts_ends(), method.thrown()),
-                name(&method.signature, options, NUMBERS_WIDTH),
+                fitted_name(&readable(&method.signature), options, NUMBERS_WIDTH),
             ]
         });
         table.print(out, options)
@@ -215,9 +173,9 @@ impl ReportText<'_> {
             let other_columns = 20 + Clean(exception).to_string().chars().count() + at.len();
             [
                 Count(place.count).to_string(),
-                fate(place.fate).to_owned(),
+                place.fate.name().to_owned(),
                 exception.to_owned(),
-                format!("{}{at}", name(&place.signature, options, other_columns)),
+                format!("{}{at}", fitted_name(&readable(&place.signature), options, other_columns)),
             ]
         });
         table.print(out, options)
@@ -275,7 +233,7 @@ impl ReportText<'_> {
                 Moment(call.start).to_string(),
                 call.thread.to_string(),
                 call.depth.to_string(),
-                name(last, options, NUMBERS_WIDTH),
+                fitted_name(&readable(last), options, NUMBERS_WIDTH),
             ]
         });
         table.print(out, options)
@@ -298,16 +256,6 @@ impl ReportText<'_> {
             ]
         });
         table.print(out, options)
-    }
-}
-
-/// Returns the name of an exception's outcome.
-pub(in crate::cmd) fn fate(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Thrown => "thrown",
-        Fate::Raised => "raised",
-        Fate::Handled => "swallowed",
-        Fate::Escaped => "escaped",
     }
 }
 
