@@ -46,7 +46,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
         usage: "[--all]",
-        about: "run every check; --all fails if an optional tool is missing",
+        about: "run the checks that need only cargo, rustfmt and clippy; --all: every check, which fails if a tool is missing",
         run: ci::command,
     },
     Command { name: "fmt", usage: "[--check]", about: "format the code", run: fmt::command },
@@ -64,8 +64,8 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "qemu",
-        usage: "[--check|--inside] [--release]",
-        about: "build the program for aarch64 and run it under qemu (--inside: where it starts them; --release: compare with the release)",
+        usage: "[--check|--inside] [--shipped]",
+        about: "build the program for aarch64 and run it under qemu (--inside: where it starts them; --shipped: compare with the shipped build)",
         run: qemu::command,
     },
     Command {

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use crate::process::Tool;
 
+/// The cargo profile of released files, and the name of its folder below `target`.
+pub(crate) const SHIPPED: &str = "shipped";
+
 /// The folders that the subcommands use.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -51,9 +54,9 @@ impl Workspace {
         &self.target
     }
 
-    /// The program that is released and measured.
-    pub(crate) fn release_binary(&self) -> PathBuf {
-        self.target.join("release").join(if cfg!(windows) { "runtap.exe" } else { "runtap" })
+    /// A program built with the profile [`SHIPPED`]: what is released and measured.
+    pub(crate) fn shipped(&self, program: &str) -> PathBuf {
+        self.target.join(SHIPPED).join(format!("{program}{}", env::consts::EXE_SUFFIX))
     }
 
     /// The workspace of the fuzz targets, which has its own lock file and flags.

@@ -1,6 +1,6 @@
 //! `cargo xtask cross`: compiles for other systems.
 //!
-//! Targets whose standard library is not installed are listed, and the check counts as skipped. `cargo xtask ci` leaves
+//! Targets whose standard library is not installed are listed, and the check counts as skipped. `cargo xtask ci --all` leaves
 //! out targets that another step builds and runs, and those without sources of their own. Programs are compiled, not
 //! run.
 
@@ -21,7 +21,7 @@ struct Target {
     in_ci: InCi,
 }
 
-/// What `cargo xtask ci` does for a target.
+/// What `cargo xtask ci --all` does for a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InCi {
     /// Another step builds the program and runs it.
@@ -53,7 +53,7 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Compiles for the targets that no other step of `cargo xtask ci` covers.
+/// Compiles for the targets that no other step of `cargo xtask ci --all` covers.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     compile(ws, TARGETS.iter().filter(|target| target.in_ci == InCi::Compiled))
 }

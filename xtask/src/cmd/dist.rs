@@ -3,7 +3,7 @@
 //!
 //! The systems are in `dist/release.rs`, the contents of archives in `dist/contents.rs`. `--check` builds the commit in
 //! another directory and compares. `--try` runs the program in an empty root, with a real .NET unless
-//! `--without-dotnet` is given. Only the release profile is used, and results are reproducible: owners, order and times
+//! `--without-dotnet` is given. Only the profile of released files is used, and results are reproducible: owners, order and times
 //! are fixed, and directories leave no trace.
 
 mod build;

@@ -54,7 +54,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The step of `cargo xtask ci`, which does not use the network.
+/// The step of `cargo xtask ci --all`, which does not use the network.
 pub(crate) fn from_here(ws: &Workspace) -> Result<Outcome> {
     if let Some(why) = no_peers_here() {
         return Ok(Outcome::Skipped(why.to_owned()));

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, page, runs};
-use crate::cmd::test;
+use crate::cmd::size;
 use crate::elf;
 use crate::output;
 use crate::process;
@@ -43,7 +43,7 @@ const COMMAND: &str = "qemu";
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.has("--inside") {
-        return inside(ws, if args.has("--release") { Host::Release } else { Host::Debug });
+        return inside(ws, if args.has("--shipped") { Host::Shipped } else { Host::Debug });
     }
     if let Err(why) = run(ws, Host::Debug)? {
         bail!("{why}");
@@ -56,7 +56,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 
 /// For continuous integration: writes nothing.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
-    if let Err(why) = run(ws, Host::Release)? {
+    if let Err(why) = run(ws, Host::Shipped)? {
         return Ok(Outcome::Skipped(why));
     }
     page::check(ws, COMMAND, &table(ws)?).map(|()| Outcome::Passed)
@@ -67,27 +67,27 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
 enum Host {
     /// A debug build, which is fast to build.
     Debug,
-    /// The release build, if it exists anyway.
-    Release,
+    /// The shipped build, if it exists anyway.
+    Shipped,
 }
 
 impl Host {
     fn build(self, ws: &Workspace) -> Result<()> {
         match self {
             Self::Debug => ws.cargo(&["build", "-p", "runtap"]).run(),
-            Self::Release => test::build(ws).map(drop),
+            Self::Shipped => size::build(ws).map(drop),
         }
     }
 
     /// Returns the flag that selects it.
     fn flag(self) -> Option<&'static str> {
-        (self == Self::Release).then_some("--release")
+        (self == Self::Shipped).then_some("--shipped")
     }
 
     fn program(self, ws: &Workspace) -> PathBuf {
         match self {
             Self::Debug => ws.target().join("debug/runtap"),
-            Self::Release => ws.release_binary(),
+            Self::Shipped => ws.shipped("runtap"),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// The step of `cargo xtask ci`, which compares the table with the page.
+/// The step of `cargo xtask ci --all`, which compares the table with the page.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     match run(ws)? {
         Ok(table) => page::check(ws, COMMAND, &table).map(|()| Outcome::Passed),

@@ -1,4 +1,4 @@
-//! Builds the program for one system with the release profile, so that the build directory leaves no trace.
+//! Builds the program for one system with the profile of released files, so that the build directory leaves no trace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::release::Release;
 use super::source::Source;
 use crate::process::Tool;
-use crate::workspace::Workspace;
+use crate::workspace::{SHIPPED, Workspace};
 
 /// Separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";
@@ -21,7 +21,7 @@ const FOR_WINDOWS: [&str; 2] = ["-Clink-arg=-Wl,--no-insert-timestamp", "-Cstrip
 pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Result<PathBuf> {
     let flags = flags(ws, source, release)?;
     let cargo = |args: &[&str]| environment(ws.cargo(args).args(&["--locked"]), source, release, &flags);
-    let mut program = cargo(&["build", "--release", "-p", "runtap", "--target", release.target]);
+    let mut program = cargo(&["build", "--profile", SHIPPED, "-p", "runtap", "--target", release.target]);
     if let Some(target) = release.agent {
         // Built here and not by the program's build script, which would not get these flags.
         cargo(&["build", "--lib", "-p", "runtap-jvm-agent", "--profile", "agent", "--target", target])
@@ -30,7 +30,7 @@ pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Res
         program = program.env("RUNTAP_JVM_AGENT_LIBRARY", library);
     }
     program.run()?;
-    Ok(ws.target().join(release.target).join("release").join(release.program()))
+    Ok(ws.target().join(release.target).join(SHIPPED).join(release.program()))
 }
 
 fn environment(mut tool: Tool, source: &Source, release: &Release, flags: &str) -> Tool {
