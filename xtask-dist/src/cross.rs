@@ -6,12 +6,12 @@
 
 use anyhow::{Result, bail};
 
-use crate::args::Args;
-use crate::cmd::foreign;
-use crate::output;
-use crate::process::GIVEN_AGENT;
-use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::foreign;
+use xtask::args::Args;
+use xtask::output;
+use xtask::process::GIVEN_AGENT;
+use xtask::step::Outcome;
+use xtask::workspace::Workspace;
 
 /// A target to compile for.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub(crate) fn is_known(target: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::COMMANDS;
+    use xtask::cmd::COMMANDS;
 
     #[test]
     fn targets_of_one_package_are_compiled_at_once() {

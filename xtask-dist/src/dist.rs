@@ -24,11 +24,11 @@ use anyhow::{Context as _, Result, bail};
 
 use self::release::{Form, RELEASES, Release};
 use self::source::Source;
-use crate::args::Args;
-use crate::cmd::size;
-use crate::elf;
-use crate::output;
-use crate::workspace::Workspace;
+use xtask::args::Args;
+use xtask::cmd::size;
+use xtask::elf;
+use xtask::output;
+use xtask::workspace::Workspace;
 
 const SUMS: &str = "SHA256SUMS";
 

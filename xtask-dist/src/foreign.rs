@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::process::{self, Tool};
-use crate::workspace::Workspace;
+use xtask::process::{self, Tool};
+use xtask::workspace::Workspace;
 
 /// Returns an empty file that replaces the agent in programs that do not need it, which saves an optimized build.
 pub(crate) fn no_agent(ws: &Workspace) -> Result<PathBuf> {

@@ -7,13 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::args::Args;
-use crate::cmd::foreign::{self, MUSL, runs};
-use crate::elf;
-use crate::output;
-use crate::process::GIVEN_AGENT;
-use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::foreign::{self, MUSL, runs};
+use xtask::args::Args;
+use xtask::elf;
+use xtask::output;
+use xtask::process::GIVEN_AGENT;
+use xtask::step::Outcome;
+use xtask::workspace::Workspace;
 
 /// Libraries for signals, stacks and memory; files; processes.
 const TESTED: [&str; 3] = ["runtap-unwind", "runtap-os", "runtap-discover"];

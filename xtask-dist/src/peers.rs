@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::args::Args;
-use crate::output;
-use crate::step::Outcome;
-use crate::workspace::Workspace;
+use xtask::args::Args;
+use xtask::output;
+use xtask::step::Outcome;
+use xtask::workspace::Workspace;
 
 /// A peer that is installed in `target/peers`.
 #[derive(Debug)]

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::args::Args;
-use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, page, runs};
-use crate::cmd::size;
-use crate::elf;
-use crate::output;
-use crate::process;
-use crate::process::GIVEN_AGENT;
-use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::foreign::{self, ARM_LINKER, ARM_MUSL, page, runs};
+use xtask::args::Args;
+use xtask::cmd::size;
+use xtask::elf;
+use xtask::output;
+use xtask::process;
+use xtask::process::GIVEN_AGENT;
+use xtask::step::Outcome;
+use xtask::workspace::Workspace;
 
 const EMULATOR: &str = "qemu-aarch64-static";
 const EM_AARCH64: u16 = 183;

@@ -12,12 +12,12 @@ use anyhow::{Context as _, Result, bail};
 
 use self::program::Wine;
 use self::trials::TRIALS;
-use crate::args::Args;
-use crate::cmd::foreign::{self, page};
-use crate::output;
-use crate::process::find;
-use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::foreign::{self, page};
+use xtask::args::Args;
+use xtask::output;
+use xtask::process::find;
+use xtask::step::Outcome;
+use xtask::workspace::Workspace;
 
 /// The name in the page about platforms.
 const COMMAND: &str = "wine";

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 
 use super::release::Release;
 use super::source::Source;
-use crate::process::Tool;
-use crate::workspace::{SHIPPED, Workspace};
+use xtask::process::Tool;
+use xtask::workspace::{SHIPPED, Workspace};
 
 /// Separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";

@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result, bail};
 
 use super::SUMS;
 use super::source::Source;
-use crate::output;
-use crate::process::Tool;
-use crate::workspace::Workspace;
+use xtask::output;
+use xtask::process::Tool;
+use xtask::workspace::Workspace;
 
 /// Compares with the release in `dist`, which was just built.
 pub(super) fn check(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn check(ws: &Workspace, source: &Source, chosen: Option<&str>, dist:
     ws.tool("git").args(&["checkout", "--quiet", "--detach", &source.commit]).folder(&other).run()?;
     let target = other.join("target");
     Tool::cargo(&other)
-        .args(&["run", "--quiet", "--package", "xtask", "--", "dist"])
+        .args(&["run", "--quiet", "--package", "xtask-dist", "--", "dist"])
         .args(&chosen.map_or_else(Vec::new, |name| vec![name]))
         .env("CARGO_TARGET_DIR", &target)
         .run()?;

@@ -10,8 +10,8 @@ use super::release::Release;
 use super::sbom;
 use super::source::Source;
 use super::windows;
-use crate::graph::Graph;
-use crate::workspace::Workspace;
+use xtask::graph::Graph;
+use xtask::workspace::Workspace;
 
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];

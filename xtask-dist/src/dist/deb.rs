@@ -14,7 +14,7 @@ use flate2::{Compression, GzBuilder};
 use super::contents::{self, SHELLS, THIRD_PARTY, copy, make, write};
 use super::pack;
 use super::source::Source;
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 const MAINTAINER: &str = "The runtap developers <runtap@users.noreply.github.com>";
 /// Debian revision of the version.
@@ -180,7 +180,7 @@ fn ar(time: i64, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::dist::source;
+    use crate::dist::source;
 
     #[test]
     fn an_archive_has_headers_of_sixty_bytes_and_even_members() {

@@ -12,7 +12,7 @@ use rawzip::time::UtcDateTime;
 use rawzip::{CompressionMethod, ZipArchiveWriter};
 
 use super::contents;
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 /// Packs the entries `names` of `folder` into `archive`.
 pub(super) fn tar_xz(ws: &Workspace, time: i64, folder: &Path, names: &[&str], archive: &Path) -> Result<()> {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cmd::foreign;
-use crate::process;
-use crate::workspace::Workspace;
+use crate::foreign;
+use xtask::process;
+use xtask::workspace::Workspace;
 
 /// A system that a release is built for.
 #[derive(Debug, PartialEq, Eq)]
@@ -122,7 +122,8 @@ pub(super) fn is_offered(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::{COMMANDS, cross};
+    use crate::cross;
+    use xtask::cmd::COMMANDS;
 
     #[test]
     fn every_target_has_a_linker_and_is_compiled_by_ci() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::source::Source;
-use crate::graph::{Graph, Package};
+use xtask::graph::{Graph, Package};
 
 /// SHA-256 checksums of the packages in a lock file, by name and version.
 pub(super) type Checksums = BTreeMap<(String, String), String>;
@@ -180,17 +180,13 @@ pub(super) fn validate(document: &Value) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::dist::source;
-    use crate::graph;
+    use crate::dist::source;
 
     fn sample() -> Value {
         let lock = "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\nchecksum = \"ab12\"\n\n[[package]]\nname = \"runtap\"\nversion = \"0.1.0\"\n";
-        document(
-            &source::tests::sample(),
-            "x86_64-unknown-linux-gnu",
-            &graph::tests::sample(),
-            &checksums(lock),
-        )
+        let metadata = serde_json::from_str(include_str!("../../../xtask/src/graph_sample.json")).unwrap();
+        let graph = Graph::parse(metadata, None, |_| true).unwrap();
+        document(&source::tests::sample(), "x86_64-unknown-linux-gnu", &graph, &checksums(lock))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::env;
 use anyhow::{Context as _, Result};
 use rawzip::time::UtcDateTime;
 
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 /// Properties that are equal in two builds that must be identical.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ fn said_by(ws: &Workspace, tool: &str, args: &[&str], before: &str) -> String {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::cmd::dist) fn sample() -> Source {
+    pub(in crate::dist) fn sample() -> Source {
         Source {
             version: "0.1.0".to_owned(),
             commit: "0123456789ab".to_owned(),

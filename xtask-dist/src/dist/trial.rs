@@ -19,9 +19,9 @@ use serde_json::Value;
 use super::contents;
 use super::release::{self, RELEASES};
 use super::source::Source;
-use crate::output;
-use crate::process::Tool;
-use crate::workspace::Workspace;
+use xtask::output;
+use xtask::process::Tool;
+use xtask::workspace::Workspace;
 
 /// A prepared root, for example by debootstrap, or from an archive of Alpine.
 const GIVEN: &str = "RUNTAP_TRY_ROOT";

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::contents;
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 const MISSING: &str = "crates/runtap/src/cli/missing.rs";
 

@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::workspace::Workspace;
+use xtask::workspace::Workspace;
 
 const PAGE: &str = "docs/platforms.md";
 const LAST: &str = "<!-- end -->\n";

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::process::Tool;
-use crate::workspace::Workspace;
+use xtask::process::Tool;
+use xtask::workspace::Workspace;
 
 /// The formats that `convert` writes, with their file name extensions.
 const FORMATS: [(&str, &str); 7] = [

@@ -7,8 +7,8 @@ use anyhow::{Result, bail};
 
 use super::unpack::{self, Archive};
 use super::{Peer, Peers};
-use crate::output;
-use crate::process;
+use xtask::output;
+use xtask::process;
 
 /// A peer and the packages that contain it, the preferred one first.
 #[derive(Debug)]

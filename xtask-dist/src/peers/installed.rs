@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::{Peer, Peers, unpack};
-use crate::output;
-use crate::process;
+use xtask::output;
+use xtask::process;
 
 /// The version that test programs are built for.
 const LOWEST_MAJOR: u32 = 8;

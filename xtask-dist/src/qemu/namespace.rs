@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::process::Tool;
-use crate::workspace::Workspace;
+use xtask::process::Tool;
+use xtask::workspace::Workspace;
 
 /// `e_ident` for 64 bits, little-endian, `e_type` 2 or 3 (the mask ignores the lowest bit) and `e_machine` 183.
 const MAGIC: &str = r"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00";

@@ -14,15 +14,16 @@ use anyhow::{Result, bail};
 use self::outside::Outside;
 use crate::args::Args;
 use crate::cmd::{
-    advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
-    peers, qemu, size, test, wine, words,
+    self, advisories, bench, book, conformance, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
+    size, test, words,
 };
 use crate::output;
 use crate::process;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
 
-type Check = fn(&Workspace) -> Result<Outcome>;
+/// The function of a step.
+pub type Check = fn(&Workspace) -> Result<Outcome>;
 
 /// Which of the two runs have a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ const STEPS: &[(In, &str, Check)] = &[
     (In::Both, "licenses", licenses::check),
     (In::Both, "clippy", lint::clippy),
     (In::Plain, "quick tests", test::without_peers),
-    (In::All, "cross", cross::check),
+    (In::All, "cross", in_dist),
     (In::All, "machete", extras::machete),
     (In::All, "deny", extras::deny),
     // Never fails.
@@ -59,10 +60,10 @@ const STEPS: &[(In, &str, Check)] = &[
     (In::All, "shipped", size::build),
     (In::All, "fuzz targets", fuzz::targets_built),
     // Programs of other systems that this machine can run.
-    (In::All, "wine", wine::check),
-    (In::All, "qemu", qemu::check),
+    (In::All, "wine", in_dist),
+    (In::All, "qemu", in_dist),
     // Compared with the result of the shipped program for the same recording.
-    (In::All, "peers", peers::from_here),
+    (In::All, "peers", in_dist),
     (In::All, "conformance", conformance::check),
     (In::All, "viewer", extras::viewer),
     (In::All, "another user", test::as_another::run),
@@ -107,8 +108,18 @@ fn ahead(ws: &Workspace) {
 }
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    if args.has("--all") { cmd::in_dist(ws, args) } else { run(ws, false, &[]) }
+}
+
+/// Stands for a step of `xtask-dist`, whose program replaces it.
+fn in_dist(_: &Workspace) -> Result<Outcome> {
+    bail!("this step is in the package xtask-dist")
+}
+
+/// Runs every step, or without `all` the steps that need no further tools. `own` are the steps that are in the calling
+/// program.
+pub fn run(ws: &Workspace, all: bool, own: &[(&str, Check)]) -> Result<()> {
     let start = Instant::now();
-    let all = args.has("--all");
     let missing = if all { Missing::Fail } else { Missing::Skip };
     let outside = Outside::plant(ws)?;
     let mut reports = Vec::new();
@@ -117,6 +128,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
             if !runs(*is_in, all) {
                 continue;
             }
+            let check = own.iter().find(|(own, _)| own == name).map_or(*check, |(_, check)| *check);
             reports.push(step::run(name, missing, || check(ws)));
             // The builds contain the agent.
             if *name == "agent" {

@@ -19,7 +19,9 @@ pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
 
 /// Looks for unused dependencies.
 pub(crate) fn machete(ws: &Workspace) -> Result<Outcome> {
-    with(ws, "cargo-machete", || ws.cargo(&["machete", "crates", "xtask", "benches", "fuzz"]).run())
+    with(ws, "cargo-machete", || {
+        ws.cargo(&["machete", "crates", "xtask", "xtask-dist", "benches", "fuzz"]).run()
+    })
 }
 
 /// Checks spelling (typos.toml).

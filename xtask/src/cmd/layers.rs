@@ -53,7 +53,8 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Crates outside of the layers, which may use any crate and may only be used in tests.
-const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask"];
+const BESIDE: &[&str] =
+    &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask", "xtask-dist"];
 
 /// The feature of the test kit that includes runtap's server.
 const FAKE: &str = "fake";
@@ -85,7 +86,7 @@ const PURE_OUTSIDE_OF: &[(&str, &[&str])] = &[
 ];
 
 /// Prefixes of paths in ARCHITECTURE.md.
-const FOLDERS: [&str; 5] = ["crates/", "xtask/", "conformance/", "fuzz/", "docs/"];
+const FOLDERS: [&str; 6] = ["crates/", "xtask/", "xtask-dist/", "conformance/", "fuzz/", "docs/"];
 
 #[derive(Debug, Deserialize)]
 struct Metadata {

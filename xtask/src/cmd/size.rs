@@ -40,7 +40,8 @@ pub(crate) fn building(ws: &Workspace) -> Tool {
     ws.cargo(&["build", "--profile", SHIPPED, "--package", "runtap"])
 }
 
-pub(crate) fn build(ws: &Workspace) -> Result<Outcome> {
+/// Builds it.
+pub fn build(ws: &Workspace) -> Result<Outcome> {
     building(ws).run()?;
     Ok(Outcome::Passed)
 }
@@ -52,7 +53,7 @@ pub(crate) fn size(ws: &Workspace) -> Result<Outcome> {
 }
 
 /// Checks the size of a program in bytes.
-pub(crate) fn within(program: &[u8]) -> Result<()> {
+pub fn within(program: &[u8]) -> Result<()> {
     let bytes = u64::try_from(program.len())?;
     output::note(&format!("{bytes} bytes (limit {MAX_BYTES})"));
     if bytes > MAX_BYTES {

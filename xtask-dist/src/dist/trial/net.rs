@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::cmd::dist::contents;
-use crate::workspace::Workspace;
+use crate::dist::contents;
+use xtask::workspace::Workspace;
 
 /// Paths below the root.
 const RUNTIME: &str = "dotnet";

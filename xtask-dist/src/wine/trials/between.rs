@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 
 use super::{PATIENCE, contains, serve};
-use crate::cmd::wine::program::{TOKEN, Wine};
+use crate::wine::program::{TOKEN, Wine};
 
 /// The arguments for a recording that contains only ticks.
 const TICKS: [&str; 4] = ["--duration", "1s", "--providers", "Runtap-Demo:1:5"];

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use super::contains;
-use crate::cmd::wine::program::{Said, Wine};
+use crate::wine::program::{Said, Wine};
 
 /// Dumps a program that writes this content.
 fn dump(wine: &Wine, what: &str, words: &[&str]) -> Result<Said> {

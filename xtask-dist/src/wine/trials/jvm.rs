@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use super::{LIFETIME, PATIENCE, contains, until};
-use crate::cmd::wine::program::Wine;
+use crate::wine::program::Wine;
 
 pub(super) fn jvm(wine: &Wine) -> Result<()> {
     let said = wine.works(&["demo", "jvm", "--duration", "1s", "--format", "json"])?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::{contains, serve};
-use crate::cmd::wine::program::Wine;
+use crate::wine::program::Wine;
 
 /// `FILE_FLAG_FIRST_PIPE_INSTANCE`.
 const FIRST_INSTANCE: u32 = 0x0008_0000;

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use super::contains;
-use crate::cmd::wine::program::{Said, Wine};
+use crate::wine::program::{Said, Wine};
 
 /// The example of `runtap-mtp-host`, with tests of every outcome.
 const APPLICATION: &str = "../harness.exe";

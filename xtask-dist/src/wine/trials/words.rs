@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 
 use super::{contains, serve};
-use crate::cmd::wine::program::Wine;
+use crate::wine::program::Wine;
 
 /// Contains characters of two bytes and of three bytes, and one that is a surrogate pair in UTF-16.
 const NAME: &str = "grün ✓ 🦀";
