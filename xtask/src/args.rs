@@ -9,13 +9,13 @@ use crate::cmd::Command;
 
 /// The arguments after the subcommand's name.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Args {
+pub struct Args {
     given: Vec<(String, Option<u64>)>,
 }
 
 /// An error in the command line, as opposed to a failure of the subcommand.
 #[derive(Debug)]
-pub(crate) struct UsageError(String);
+pub struct UsageError(String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,7 +28,7 @@ impl std::error::Error for UsageError {}
 impl Args {
     /// Accepts only what `command.usage` declares: `[--all]` is a flag, `[--seconds N]` an option with a number,
     /// `[a|b]` a choice of words.
-    pub(crate) fn parse(command: &Command, words: impl IntoIterator<Item = String>) -> Result<Self> {
+    pub fn parse(command: &Command, words: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut words = words.into_iter();
         let mut given: Vec<(String, Option<u64>)> = Vec::new();
         while let Some(word) = words.next() {
@@ -58,16 +58,18 @@ impl Args {
         Ok(Self { given })
     }
 
-    pub(crate) fn has(&self, flag: &str) -> bool {
+    /// Returns whether a flag was given.
+    pub fn has(&self, flag: &str) -> bool {
         self.given.iter().any(|(name, _)| name == flag)
     }
 
     /// Returns the chosen word.
-    pub(crate) fn word(&self) -> Option<&str> {
+    pub fn word(&self) -> Option<&str> {
         self.given.iter().map(|(name, _)| name.as_str()).find(|name| !name.starts_with("--"))
     }
 
-    pub(crate) fn number(&self, option: &str) -> Option<u64> {
+    /// Returns the number of an option. `None` if it was not given.
+    pub fn number(&self, option: &str) -> Option<u64> {
         self.given.iter().rev().find(|(name, _)| name == option).and_then(|(_, value)| *value)
     }
 }

@@ -1,52 +1,62 @@
-//! The subcommands, one file each.
+//! The subcommands, one file each; those of `xtask-dist` are listed here, too.
 
 mod advisories;
 mod bench;
 mod book;
-mod ci;
+pub mod ci;
 mod conformance;
-mod cross;
-mod dist;
 mod doc;
 mod extras;
 mod fmt;
-mod foreign;
 mod fuzz;
-pub(crate) mod layers;
+mod layers;
 mod licenses;
 mod lint;
-mod musl;
 mod packages;
-mod peers;
-mod qemu;
 mod semver;
-mod size;
+pub mod size;
 mod sweep;
 mod test;
-mod wine;
 mod words;
 
-use anyhow::Result;
+use std::env;
+
+use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::workspace::Workspace;
 
 /// A subcommand.
 #[derive(Debug)]
-pub(crate) struct Command {
-    pub(crate) name: &'static str,
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
     /// The flags as displayed, from which the argument parser derives what it accepts.
-    pub(crate) usage: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) run: fn(&Workspace, &Args) -> Result<()>,
+    pub usage: &'static str,
+    /// What it does, for the list.
+    pub about: &'static str,
+    /// What it does.
+    pub run: Run,
+}
+
+/// A subcommand's function.
+pub type Run = fn(&Workspace, &Args) -> Result<()>;
+
+/// Runs this command line with the program of `xtask-dist`.
+fn in_dist(ws: &Workspace, _: &Args) -> Result<()> {
+    let words: Vec<String> = env::args().skip(1).collect();
+    match ws.cargo(&["run", "--quiet", "--package", "xtask-dist", "--"]).args(&words).quiet().code()? {
+        Some(0) => Ok(()),
+        _ => bail!("`{}` failed", words.join(" ")),
+    }
 }
 
 /// In the order in which they are listed.
-pub(crate) const COMMANDS: &[Command] = &[
+pub const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
         usage: "[--all]",
-        about: "run every check; --all fails if an optional tool is missing",
+        about: "run the checks that need only cargo, rustfmt and clippy; --all: every check, which fails if a tool is missing",
         run: ci::command,
     },
     Command { name: "fmt", usage: "[--check]", about: "format the code", run: fmt::command },
@@ -60,20 +70,15 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "cross",
         usage: "",
         about: "compile for other systems whose standard library is installed",
-        run: cross::command,
+        run: in_dist,
     },
     Command {
         name: "qemu",
-        usage: "[--check|--inside] [--release]",
-        about: "build the program for aarch64 and run it under qemu (--inside: where it starts them; --release: compare with the release)",
-        run: qemu::command,
+        usage: "[--check|--inside] [--shipped]",
+        about: "build the program for aarch64 and run it under qemu (--inside: where it starts them; --shipped: compare with the shipped build)",
+        run: in_dist,
     },
-    Command {
-        name: "musl",
-        usage: "",
-        about: "build the static program with musl and run it",
-        run: musl::command,
-    },
+    Command { name: "musl", usage: "", about: "build the static program with musl and run it", run: in_dist },
     Command {
         name: "licenses",
         usage: "[--check]",
@@ -121,7 +126,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "peers",
         usage: "[--download]",
         about: "bring real .NET runtimes and tools into target/peers",
-        run: peers::command,
+        run: in_dist,
     },
     Command {
         name: "conformance",
@@ -163,12 +168,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "dist",
         usage: "[linux-x86_64|linux-aarch64|windows-x86_64] [--check] [--try] [--without-dotnet]",
         about: "build the release files in target/dist; --check: build twice and compare; --try: run in an empty root",
-        run: dist::command,
+        run: in_dist,
     },
     Command {
         name: "wine",
         usage: "[--check]",
         about: "run runtap.exe under Wine over real named pipes, and write docs/platforms.md or compare it",
-        run: wine::command,
+        run: in_dist,
     },
 ];

@@ -9,20 +9,22 @@ const DT_NEEDED: u64 = 1;
 
 /// What a file needs at run time besides itself.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Linking {
+pub struct Linking {
     /// The loader that the kernel must start it with.
-    pub(crate) interpreter: Option<String>,
+    pub interpreter: Option<String>,
     /// The number of shared libraries it needs.
-    pub(crate) needed: usize,
+    pub needed: usize,
 }
 
 impl Linking {
-    pub(crate) fn is_static(&self) -> bool {
+    /// Returns whether it needs nothing.
+    pub fn is_static(&self) -> bool {
         self.interpreter.is_none() && self.needed == 0
     }
 }
 
-pub(crate) fn linking(file: &[u8]) -> Result<Linking> {
+/// Reads what a file needs.
+pub fn linking(file: &[u8]) -> Result<Linking> {
     if file.get(..6) != Some(b"\x7fELF\x02\x01") {
         bail!("not a 64-bit little-endian ELF file");
     }
@@ -52,7 +54,7 @@ pub(crate) fn linking(file: &[u8]) -> Result<Linking> {
 }
 
 /// The field `e_machine`.
-pub(crate) fn machine(file: &[u8]) -> Result<u16> {
+pub fn machine(file: &[u8]) -> Result<u16> {
     if file.get(..6) != Some(b"\x7fELF\x02\x01") {
         bail!("not a 64-bit little-endian ELF file");
     }

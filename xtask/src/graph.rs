@@ -15,15 +15,21 @@ const AGENT: &str = "runtap-jvm-agent";
 
 /// A linked package.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Package {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) license: Option<String>,
+pub struct Package {
+    /// The id in the metadata.
+    pub id: String,
+    /// The package's name.
+    pub name: String,
+    /// The package's version.
+    pub version: String,
+    /// The license expression.
+    pub license: Option<String>,
     /// `None` for packages of this workspace.
-    pub(crate) source: Option<String>,
-    pub(crate) repository: Option<String>,
-    pub(crate) manifest_path: String,
+    pub source: Option<String>,
+    /// The address of the source code.
+    pub repository: Option<String>,
+    /// The path of `Cargo.toml`.
+    pub manifest_path: String,
     targets: Vec<Target>,
 }
 
@@ -52,15 +58,15 @@ struct EdgeKind {
 
 /// Packages and their dependencies.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub struct Graph {
     /// Sorted by name and version; contains `runtap` and the libraries of this workspace.
-    pub(crate) packages: Vec<Package>,
+    pub packages: Vec<Package>,
     edges: Vec<(String, String)>,
 }
 
 impl Graph {
     /// The packages that are linked into `runtap` for `target`.
-    pub(crate) fn of(ws: &Workspace, target: &str) -> Result<Self> {
+    pub fn of(ws: &Workspace, target: &str) -> Result<Self> {
         let cargo = ws.cargo(&["metadata", "--format-version", "1", "--locked"]);
         let text = cargo.args(&["--filter-platform", target]).quiet().capture()?;
         let metadata = serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
@@ -79,8 +85,9 @@ impl Graph {
         })
     }
 
-    /// `carried` is a separate file that is embedded in the program and includes its own dependencies.
-    fn parse(
+    /// Reads the output of `cargo metadata`. `carried` is a separate file that is embedded in the program and includes its
+    /// own dependencies.
+    pub fn parse(
         mut metadata: Value,
         carried: Option<&str>,
         is_needed: impl Fn(&Package) -> bool,
@@ -123,7 +130,7 @@ impl Graph {
     }
 
     /// The dependencies of a package, in the order of [`packages`](Self::packages).
-    pub(crate) fn uses<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
+    pub fn uses<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
         self.packages
             .iter()
             .filter(move |other| self.edges.iter().any(|(from, to)| *from == package.id && *to == other.id))
@@ -131,43 +138,13 @@ impl Graph {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use serde_json::json;
-
+mod tests {
     use super::*;
-
-    /// `runtap` uses `b` 2.0.0 and a workspace library, which uses `a` 1.0.0 and a macro; tests and builds use more.
-    pub(crate) fn sample() -> Graph {
-        let package = |name: &str, version: &str, source: Option<&str>, kind: &str| {
-            json!({
-                "id": name, "name": name, "version": version, "license": "MIT/Apache-2.0", "source": source,
-                "repository": null, "manifest_path": "", "targets": [{ "kind": [kind] }]
-            })
-        };
-        let edge = |to: &str, kind: Option<&str>| json!({ "pkg": to, "dep_kinds": [{ "kind": kind }] });
-        let registry = Some("registry+https://example.org/index");
-        let metadata = json!({
-            "packages": [
-                package("runtap", "0.1.0", None, "bin"),
-                package("runtap-wire", "0.1.0", None, "lib"),
-                package("b", "2.0.0", registry, "lib"),
-                package("a", "1.0.0", registry, "lib"),
-                package("derive", "1.0.0", registry, "proc-macro"),
-                package("tests-only", "1.0.0", registry, "lib"),
-            ],
-            "resolve": { "nodes": [
-                { "id": "runtap", "deps": [
-                    edge("runtap-wire", None), edge("b", None), edge("tests-only", Some("dev")), edge("tests-only", Some("build"))
-                ] },
-                { "id": "runtap-wire", "deps": [edge("a", None), edge("derive", None)] },
-            ] }
-        });
-        Graph::parse(metadata, None, |_| true).unwrap()
-    }
 
     #[test]
     fn only_what_is_linked_is_in_it() {
-        let graph = sample();
+        let metadata = serde_json::from_str(include_str!("graph_sample.json")).unwrap();
+        let graph = Graph::parse(metadata, None, |_| true).unwrap();
         let names: Vec<&str> = graph.packages.iter().map(|package| package.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "runtap", "runtap-wire"]);
         let root = graph.packages.iter().find(|package| package.name == "runtap").unwrap();

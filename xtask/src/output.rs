@@ -7,33 +7,37 @@ use std::time::Duration;
 use crate::cmd::Command;
 use crate::step::{Outcome, Report};
 
-pub(crate) fn list(commands: &[Command]) {
+/// Prints the subcommands.
+pub fn list(commands: &[Command]) {
     println!("usage: cargo xtask SUBCOMMAND\n");
     for command in commands {
         println!("  {:<28} {}", format!("{} {}", command.name, command.usage).trim_end(), command.about);
     }
 }
 
-pub(crate) fn heading(name: &str) {
+/// Prints the heading of a step.
+pub fn heading(name: &str) {
     println!("\n=== {name} ===");
 }
 
-pub(crate) fn note(text: &str) {
+/// Prints a line.
+pub fn note(text: &str) {
     println!("{text}");
 }
 
 /// Prints output for another program: nothing is added.
-pub(crate) fn raw(text: &str) {
+pub fn raw(text: &str) {
     print!("{text}");
 }
 
-pub(crate) fn error(text: &str) {
+/// Prints an error.
+pub fn error(text: &str) {
     eprintln!("xtask: {text}");
 }
 
 /// Prints one row for each step. The last line deliberately differs from that of test runners: they have already
 /// printed how many tests ran, and a count of steps must not look like a count of tests.
-pub(crate) fn summary(reports: &[Report], total: Duration) {
+pub fn summary(reports: &[Report], total: Duration) {
     heading("summary");
     for report in reports {
         let (word, detail) = match &report.outcome {

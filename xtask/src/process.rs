@@ -24,7 +24,7 @@ static TEMPORARY: OnceLock<PathBuf> = OnceLock::new();
 
 /// Creates that folder; dropping the returned value removes it. Programs started by tests leave files behind when they
 /// are killed.
-pub(crate) fn temporary() -> Result<TempDir> {
+pub fn temporary() -> Result<TempDir> {
     let folder =
         tempfile::Builder::new().prefix("runtap-").tempdir().context("cannot make a temporary folder")?;
     // Some tests start programs of another user. Only the owner of a file can remove it.
@@ -36,25 +36,25 @@ pub(crate) fn temporary() -> Result<TempDir> {
 }
 
 /// The variable that gives the path of an already built JVM agent to builds of the program that embeds one.
-pub(crate) const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
+pub const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
 
 static AGENT: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes every following build embed this agent; otherwise each build would compile and optimize its own.
-pub(crate) fn give_agent(library: PathBuf) {
+pub fn give_agent(library: PathBuf) {
     AGENT.get_or_init(|| library);
 }
 
 /// A command line that is being built.
 #[derive(Debug)]
-pub(crate) struct Tool {
+pub struct Tool {
     command: Command,
     quiet: bool,
 }
 
 impl Tool {
     /// Creates a command for `program` that runs in the workspace's `root`.
-    pub(crate) fn new(root: &Path, program: &str) -> Self {
+    pub fn new(root: &Path, program: &str) -> Self {
         let search = search_path(root);
         let found =
             find_in(&search, program).map_or_else(|| OsString::from(program), PathBuf::into_os_string);
@@ -78,40 +78,43 @@ impl Tool {
     }
 
     /// The cargo that runs this xtask.
-    pub(crate) fn cargo(root: &Path) -> Self {
+    pub fn cargo(root: &Path) -> Self {
         let cargo = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         Self::new(root, &cargo)
     }
 
-    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);
         self
     }
 
-    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: &[S]) -> Self {
+    /// Adds arguments.
+    pub fn args<S: AsRef<OsStr>>(mut self, args: &[S]) -> Self {
         self.command.args(args);
         self
     }
 
-    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// Uses another working folder; relative arguments refer to it.
-    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+    pub fn folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
     /// Does not print the command line.
-    pub(crate) fn quiet(mut self) -> Self {
+    pub fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
     /// Runs it and passes its output through; an exit code other than 0 is an error.
-    pub(crate) fn run(mut self) -> Result<()> {
+    pub fn run(mut self) -> Result<()> {
         self.show();
         let line = self.line();
         let status = self.command.status().with_context(|| format!("cannot start `{line}`"))?;
@@ -122,7 +125,7 @@ impl Tool {
     }
 
     /// Runs it, passes its output through and returns its exit code; `None` after a signal.
-    pub(crate) fn code(mut self) -> Result<Option<i32>> {
+    pub fn code(mut self) -> Result<Option<i32>> {
         self.show();
         let line = self.line();
         let status = self.command.status().with_context(|| format!("cannot start `{line}`"))?;
@@ -130,7 +133,7 @@ impl Tool {
     }
 
     /// Runs it and returns what it printed on stdout; its stderr becomes part of the error.
-    pub(crate) fn capture(mut self) -> Result<String> {
+    pub fn capture(mut self) -> Result<String> {
         self.show();
         let line = self.line();
         let output = self.command.output().with_context(|| format!("cannot start `{line}`"))?;
@@ -142,7 +145,7 @@ impl Tool {
     }
 
     /// Runs it and writes all its output to `log`; the last lines of `log` become part of the error.
-    pub(crate) fn run_logged(mut self, log: &Path) -> Result<()> {
+    pub fn run_logged(mut self, log: &Path) -> Result<()> {
         self.show();
         let line = self.line();
         let file = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
@@ -158,7 +161,7 @@ impl Tool {
     }
 
     /// Whether it can be started and exits with 0. Prints nothing.
-    pub(crate) fn works(mut self) -> bool {
+    pub fn works(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
 
@@ -177,7 +180,7 @@ impl Tool {
 }
 
 /// The path of `program`, searched in the same folders as [`Tool::new`] does.
-pub(crate) fn find(root: &Path, program: &str) -> Option<PathBuf> {
+pub fn find(root: &Path, program: &str) -> Option<PathBuf> {
     find_in(&search_path(root), program)
 }
 

@@ -8,7 +8,7 @@ use crate::output;
 
 /// The outcome of a check that did not fail.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It ran and found no problem.
     Passed,
     /// It could not run on this machine; the text names what is missing.
@@ -19,21 +19,26 @@ pub(crate) enum Outcome {
 
 /// A finished step.
 #[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) name: &'static str,
-    pub(crate) outcome: Result<Outcome>,
-    pub(crate) time: Duration,
+pub struct Report {
+    /// The name of the step.
+    pub name: &'static str,
+    /// The outcome, or why the step failed.
+    pub outcome: Result<Outcome>,
+    /// The duration.
+    pub time: Duration,
 }
 
 /// Whether a step may be skipped when something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub enum Missing {
+    /// The step may be skipped.
     Skip,
+    /// The step fails.
     Fail,
 }
 
 /// Runs one step under its heading; the next step runs regardless of the result.
-pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> Result<Outcome>) -> Report {
+pub fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> Result<Outcome>) -> Report {
     output::heading(name);
     let start = Instant::now();
     let outcome = judge(missing, work());

@@ -9,16 +9,19 @@ use serde_json::Value;
 
 use crate::process::Tool;
 
+/// The cargo profile of released files, and the name of its folder below `target`.
+pub const SHIPPED: &str = "shipped";
+
 /// The folders that the subcommands use.
 #[derive(Debug)]
-pub(crate) struct Workspace {
+pub struct Workspace {
     root: PathBuf,
     target: PathBuf,
 }
 
 impl Workspace {
     /// Finds the workspace of this xtask; cargo passes the folder of its package to the programs it runs.
-    pub(crate) fn find() -> Result<Self> {
+    pub fn find() -> Result<Self> {
         let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let root = match package.as_deref().and_then(Path::parent) {
             Some(root) => root.to_owned(),
@@ -30,12 +33,13 @@ impl Workspace {
         Ok(Self { target: PathBuf::from(target), root })
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// The root folder.
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Lists the files of the project that match git's `patterns`, relative to its root, also those that are not committed.
-    pub(crate) fn files(&self, patterns: &[&str]) -> Result<Vec<String>> {
+    pub fn files(&self, patterns: &[&str]) -> Result<Vec<String>> {
         let listed = self
             .tool("git")
             .args(&["ls-files", "-co", "--exclude-standard"])
@@ -47,28 +51,28 @@ impl Workspace {
     }
 
     /// The folder for cargo's build results; respects `CARGO_TARGET_DIR` and cargo's configuration.
-    pub(crate) fn target(&self) -> &Path {
+    pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The program that is released and measured.
-    pub(crate) fn release_binary(&self) -> PathBuf {
-        self.target.join("release").join(if cfg!(windows) { "runtap.exe" } else { "runtap" })
+    /// A program built with the profile [`SHIPPED`]: what is released and measured.
+    pub fn shipped(&self, program: &str) -> PathBuf {
+        self.target.join(SHIPPED).join(format!("{program}{}", env::consts::EXE_SUFFIX))
     }
 
     /// The workspace of the fuzz targets, which has its own lock file and flags.
-    pub(crate) fn fuzz_manifest(&self) -> PathBuf {
+    pub fn fuzz_manifest(&self) -> PathBuf {
         self.root.join("fuzz/Cargo.toml")
     }
 
     /// The folder where real peers are unpacked. Always below the root, because the tests look for them there.
-    pub(crate) fn peers(&self) -> PathBuf {
+    pub fn peers(&self) -> PathBuf {
         self.root.join("target/peers")
     }
 
     /// The folder with runtimes, programs and data for tests, if it exists: `RUNTAP_SHARED`, otherwise `shared` beside
     /// the workspace.
-    pub(crate) fn shared(&self) -> Result<Option<PathBuf>> {
+    pub fn shared(&self) -> Result<Option<PathBuf>> {
         if let Some(given) = env::var_os("RUNTAP_SHARED") {
             let given = self.root.join(given);
             if !given.is_dir() {
@@ -81,17 +85,17 @@ impl Workspace {
     }
 
     /// `cargo ARGS…` in the root folder.
-    pub(crate) fn cargo(&self, args: &[&str]) -> Tool {
+    pub fn cargo(&self, args: &[&str]) -> Tool {
         Tool::cargo(&self.root).args(args)
     }
 
     /// Another tool in the root folder.
-    pub(crate) fn tool(&self, program: &str) -> Tool {
+    pub fn tool(&self, program: &str) -> Tool {
         Tool::new(&self.root, program)
     }
 
     /// Members and targets, without resolving dependencies, which could need the network.
-    pub(crate) fn metadata(&self, manifest: &Path) -> Result<Value> {
+    pub fn metadata(&self, manifest: &Path) -> Result<Value> {
         metadata(&self.root, manifest)
     }
 }

@@ -58,11 +58,13 @@ fn library() -> Option<PathBuf> {
 
 fn run_cargo(manifest: &Path) -> PathBuf {
     let target = agent_target(&variable("TARGET"));
+    // Optimizing takes longer than all else that a development build needs for the agent.
+    let profile = if variable("PROFILE") == "release" { "agent" } else { "agent-dev" };
     // The outer cargo holds the lock of its own target directory.
     let directory = Path::new(&variable("OUT_DIR")).join("agent");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
-        .args(["build", "--quiet", "--lib", "-p", "runtap-jvm-agent", "--profile", "agent", "--locked"])
+        .args(["build", "--quiet", "--lib", "-p", "runtap-jvm-agent", "--profile", profile, "--locked"])
         .args(["--target", &target, "--manifest-path"])
         .arg(manifest)
         .arg("--target-dir")
@@ -79,7 +81,7 @@ fn run_cargo(manifest: &Path) -> PathBuf {
         String::from_utf8_lossy(&built.stderr)
     );
     // Not watched itself: it is newer than the start of this script, so the next build would start the script again.
-    let library = directory.join(&target).join("agent").join(LIBRARY);
+    let library = directory.join(&target).join(profile).join(LIBRARY);
     watch(&library.with_extension("d"));
     watch_manifests(manifest);
     library

@@ -1,6 +1,6 @@
 //! `cargo xtask advisories`: looks for known vulnerabilities in dependencies (`RustSec`, with cargo-deny).
 //!
-//! Fails if one is found, but not if the database is unavailable. In `cargo xtask ci` the result is only reported, so
+//! Fails if one is found, but not if the database is unavailable. In `cargo xtask ci --all` the result is only reported, so
 //! that checks do not start failing without a change.
 
 use anyhow::{Result, bail};

@@ -13,11 +13,11 @@ use anyhow::{Result, bail};
 
 use crate::args::Args;
 use crate::callgrind;
-use crate::cmd::test;
+use crate::cmd::size;
 use crate::output;
 use crate::process::Tool;
 use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::workspace::{SHIPPED, Workspace};
 
 /// Maximum number of instructions per result received over the pipe of a test application, with 32 results per message.
 /// It was 2,480 when the limit was set.
@@ -45,7 +45,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
     if args.word() == Some("samples") {
         building(ws).args(&["--package", "axum-service"]).run()?;
-        let [program, service] = ["runtap-benches", "axum-service"].map(|name| built(ws, name));
+        let [program, service] = ["runtap-benches", "axum-service"].map(|name| ws.shipped(name));
         return ws.tool(&program.to_string_lossy()).arg("samples").arg(service).run();
     }
     if args.word() == Some("bytefrog") {
@@ -64,8 +64,8 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         }
         return ws.tool(&build(ws)?.to_string_lossy()).arg("speed").run();
     };
-    test::build(ws)?;
-    let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(live).arg(ws.release_binary());
+    size::build(ws)?;
+    let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(live).arg(ws.shipped("runtap"));
     // A relative path is relative to the root of the workspace.
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
@@ -75,16 +75,12 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 
 /// Returns the command that builds the benchmark program.
 pub(crate) fn building(ws: &Workspace) -> Tool {
-    ws.cargo(&["build", "--release", "--package", "runtap-benches"])
+    ws.cargo(&["build", "--profile", SHIPPED, "--package", "runtap-benches"])
 }
 
 fn build(ws: &Workspace) -> Result<PathBuf> {
     building(ws).run()?;
-    Ok(built(ws, "runtap-benches"))
-}
-
-fn built(ws: &Workspace, name: &str) -> PathBuf {
-    ws.target().join("release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    Ok(ws.shipped("runtap-benches"))
 }
 
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {

@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: runs every check, the most informative first.
+//! `cargo xtask ci`: runs the checks, the most informative first. All steps run even if earlier ones failed.
 //!
-//! Plain `ci` needs cargo, rustfmt and clippy; missing optional tools are reported and their checks skipped. `ci
-//! --all`, which `.ci/run` calls after installing the tools, fails if one is missing. All steps run even if earlier
-//! ones failed.
+//! Plain `ci` is for every change: it needs cargo, rustfmt and clippy, takes minutes, and ends with the list of the steps
+//! that it has not run. `ci --all`, which `.ci/run` calls after installing the tools, runs everything, and fails if a tool
+//! is missing.
 
 mod outside;
 
@@ -14,51 +14,67 @@ use anyhow::{Result, bail};
 use self::outside::Outside;
 use crate::args::Args;
 use crate::cmd::{
-    advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
-    peers, qemu, size, test, wine, words,
+    self, advisories, bench, book, conformance, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
+    size, test, words,
 };
 use crate::output;
 use crate::process;
 use crate::step::{self, Missing, Outcome};
 use crate::workspace::Workspace;
 
-type Check = fn(&Workspace) -> Result<Outcome>;
+/// The function of a step.
+pub type Check = fn(&Workspace) -> Result<Outcome>;
 
-const STEPS: &[(&str, Check)] = &[
-    ("fmt", fmt::check),
-    ("tombi", extras::tombi),
-    ("typos", extras::typos),
-    ("files", lint::files),
-    ("book", book::check),
-    ("clippy", lint::clippy),
-    ("cross", cross::check),
-    ("layers", layers::check),
-    ("words", words::check),
-    ("licenses", licenses::check),
-    ("machete", extras::machete),
-    ("deny", extras::deny),
+/// Which of the two runs have a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum In {
+    Both,
+    /// Needs further tools, the network or many minutes.
+    All,
+    /// A part of a step that is in [`All`](Self::All).
+    Plain,
+}
+
+const STEPS: &[(In, &str, Check)] = &[
+    // Once for all programs that contain it.
+    (In::All, "agent", agent),
+    (In::Both, "fmt", fmt::check),
+    (In::All, "tombi", extras::tombi),
+    (In::All, "typos", extras::typos),
+    (In::Both, "files", lint::files),
+    (In::Both, "book", book::check),
+    (In::Both, "layers", layers::check),
+    (In::Both, "words", words::check),
+    (In::Both, "licenses", licenses::check),
+    (In::Both, "clippy", lint::clippy),
+    (In::Plain, "quick tests", test::without_peers),
+    (In::All, "cross", in_dist),
+    (In::All, "machete", extras::machete),
+    (In::All, "deny", extras::deny),
     // Never fails.
-    ("advisories", advisories::tell),
-    ("doc", doc::check),
-    ("doctest", test::doctests),
-    ("packages", packages::check),
+    (In::All, "advisories", advisories::tell),
+    (In::All, "doc", doc::check),
+    (In::All, "doctest", test::doctests),
+    (In::All, "packages", packages::check),
     // Started at the beginning; these steps wait for it.
-    ("release", test::build),
-    ("fuzz targets", fuzz::targets_built),
+    (In::All, "shipped", size::build),
+    (In::All, "fuzz targets", fuzz::targets_built),
     // Programs of other systems that this machine can run.
-    ("wine", wine::check),
-    ("qemu", qemu::check),
-    // Compared with the result of the release build for the same recording.
-    ("peers", peers::from_here),
-    ("conformance", conformance::check),
-    ("viewer", extras::viewer),
-    ("another user", test::as_another::run),
+    (In::All, "wine", in_dist),
+    (In::All, "qemu", in_dist),
+    // Compared with the result of the shipped program for the same recording.
+    (In::All, "peers", in_dist),
+    (In::All, "conformance", conformance::check),
+    (In::All, "viewer", extras::viewer),
+    (In::All, "another user", test::as_another::run),
     // The last step that runs tests, so that its count is at the end of the log.
-    ("test", test::run),
-    ("size", size::size),
-    ("linking", size::linking),
-    ("start-up", size::start_up),
-    ("bench", bench::check),
+    (In::All, "test", test::run),
+    (In::All, "size", size::size),
+    (In::All, "linking", size::linking),
+    (In::All, "start-up", size::start_up),
+    (In::All, "bench", bench::check),
+    // Without the builds of `ahead` beside it.
+    (In::All, "fuzz", fuzz::smoke),
 ];
 
 /// Builds the JVM agent once for all programs that contain it.
@@ -79,7 +95,7 @@ fn agent(ws: &Workspace) -> Result<Outcome> {
 /// needs one of them builds it again, waits for cargo's lock, and reports errors.
 fn ahead(ws: &Workspace) {
     let builds = [
-        ("release", Ok(test::building(ws))),
+        ("shipped", Ok(size::building(ws))),
         ("benches", Ok(bench::building(ws))),
         ("fuzz", fuzz::build_quickly(ws).map(|(build, _)| build)),
     ];
@@ -91,26 +107,58 @@ fn ahead(ws: &Workspace) {
     }
 }
 
-/// Duration of each fuzz target in seconds.
-const FUZZ_SECONDS: u64 = 8;
-
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    if args.has("--all") { cmd::in_dist(ws, args) } else { run(ws, false, &[]) }
+}
+
+/// Stands for a step of `xtask-dist`, whose program replaces it.
+fn in_dist(_: &Workspace) -> Result<Outcome> {
+    bail!("this step is in the package xtask-dist")
+}
+
+/// Runs every step, or without `all` the steps that need no further tools. `own` are the steps that are in the calling
+/// program.
+pub fn run(ws: &Workspace, all: bool, own: &[(&str, Check)]) -> Result<()> {
     let start = Instant::now();
-    let missing = if args.has("--all") { Missing::Fail } else { Missing::Skip };
+    let missing = if all { Missing::Fail } else { Missing::Skip };
     let outside = Outside::plant(ws)?;
-    let mut reports = vec![step::run("agent", missing, || agent(ws))];
+    let mut reports = Vec::new();
     thread::scope(|scope| {
-        scope.spawn(|| ahead(ws));
-        reports.extend(STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))));
+        for (is_in, name, check) in STEPS {
+            if !runs(*is_in, all) {
+                continue;
+            }
+            let check = own.iter().find(|(own, _)| own == name).map_or(*check, |(_, check)| *check);
+            reports.push(step::run(name, missing, || check(ws)));
+            // The builds contain the agent.
+            if *name == "agent" {
+                scope.spawn(|| ahead(ws));
+            }
+        }
     });
-    reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, FUZZ_SECONDS)));
     // Covers all earlier steps.
     reports.push(step::run("outside", missing, || outside.check()));
     output::summary(&reports, start.elapsed());
+    if !all {
+        let names: Vec<&str> = STEPS.iter().filter(|step| step.0 == In::All).map(|step| step.1).collect();
+        output::note(&format!(
+            "not run: {}\n`cargo xtask ci --all` runs every step, and fails if a tool is missing; `.ci/run` installs the \
+             tools on Debian 12 first (CONTRIBUTING.md, \"Build and check\")",
+            names.join(", ")
+        ));
+    }
     let failed: Vec<&str> =
         reports.iter().filter(|report| report.outcome.is_err()).map(|report| report.name).collect();
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
     }
     Ok(())
+}
+
+fn runs(is_in: In, all: bool) -> bool {
+    match is_in {
+        In::Both => true,
+        In::All => all,
+        In::Plain => !all,
+    }
 }

@@ -1,5 +1,5 @@
 //! `cargo xtask conformance`: runs every command of the protocol against live runtimes, for docs/conformance.md. Calls
-//! `runtap-conformance`, which measures, writes and compares. With `--check`, and in `cargo xtask ci`, the document is
+//! `runtap-conformance`, which measures, writes and compares. With `--check`, and in `cargo xtask ci --all`, the document is
 //! compared with the results; runtimes that are not installed are skipped.
 
 use anyhow::{Result, bail};

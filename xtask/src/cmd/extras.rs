@@ -1,4 +1,4 @@
-//! The checks of `cargo xtask ci` that need optional tools, which `.ci/run` installs.
+//! The checks of `cargo xtask ci --all` that need optional tools, which `.ci/run` installs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,9 @@ pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
 
 /// Looks for unused dependencies.
 pub(crate) fn machete(ws: &Workspace) -> Result<Outcome> {
-    with(ws, "cargo-machete", || ws.cargo(&["machete", "crates", "xtask", "benches", "fuzz"]).run())
+    with(ws, "cargo-machete", || {
+        ws.cargo(&["machete", "crates", "xtask", "xtask-dist", "benches", "fuzz"]).run()
+    })
 }
 
 /// Checks spelling (typos.toml).
@@ -50,7 +52,7 @@ pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
         let mut node = ws.tool("node").args(&["--test", "--test-reporter=spec", "--test-reporter=tap"]);
         node = node.arg("--test-reporter-destination=stdout");
         node = node.arg(format!("--test-reporter-destination={}", results.display()));
-        node = node.env("RUNTAP_BIN", ws.release_binary());
+        node = node.env("RUNTAP_BIN", ws.shipped("runtap"));
         // A relative path is relative to the root of the workspace.
         if let Some(shared) = ws.shared()? {
             node = node.env("RUNTAP_SHARED", shared);

@@ -29,6 +29,9 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code -Ccodegen-units=1 -Cdebug-assertions";
 
+/// Duration of each target in a smoke run in seconds, unless there are too many targets.
+const SMOKE_SECONDS_EACH: u64 = 8;
+
 /// Maximum duration of a smoke run of all targets in seconds.
 const SMOKE_SECONDS: u64 = 480;
 
@@ -59,10 +62,10 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// Runs every target for this many seconds, or fewer if there are many targets.
-pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
+/// The step of `cargo xtask ci --all`: runs every target for some seconds.
+pub(crate) fn smoke(ws: &Workspace) -> Result<Outcome> {
     run(ws, build_quickly(ws)?, |targets, at_a_time| {
-        Until::Seconds(seconds.min(SMOKE_SECONDS * at_a_time / targets).max(1))
+        Until::Seconds(SMOKE_SECONDS_EACH.min(SMOKE_SECONDS * at_a_time / targets).max(1))
     })
 }
 

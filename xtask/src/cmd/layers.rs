@@ -1,8 +1,11 @@
 //! `cargo xtask layers`: checks the dependencies between crates, according to `cargo metadata`. A dependency must be in
 //! a lower layer (ARCHITECTURE.md has the picture), and every crate must have a layer. Also checks that paths in
-//! ARCHITECTURE.md exist.
+//! ARCHITECTURE.md exist, and the limits on the size of the workspace.
+
+mod limits;
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -50,7 +53,8 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Crates outside of the layers, which may use any crate and may only be used in tests.
-const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask"];
+const BESIDE: &[&str] =
+    &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask", "xtask-dist"];
 
 /// The feature of the test kit that includes runtap's server.
 const FAKE: &str = "fake";
@@ -93,7 +97,7 @@ const PURE_OUTSIDE_OF: &[(&str, &[&str])] = &[
 ];
 
 /// Prefixes of paths in ARCHITECTURE.md.
-const FOLDERS: [&str; 5] = ["crates/", "xtask/", "conformance/", "fuzz/", "docs/"];
+const FOLDERS: [&str; 6] = ["crates/", "xtask/", "xtask-dist/", "conformance/", "fuzz/", "docs/"];
 
 #[derive(Debug, Deserialize)]
 struct Metadata {
@@ -103,6 +107,7 @@ struct Metadata {
 #[derive(Debug, Deserialize)]
 struct Package {
     name: String,
+    manifest_path: PathBuf,
     dependencies: Vec<Dependency>,
 }
 
@@ -133,6 +138,13 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     let gone = gone(ws)?;
     if !gone.is_empty() {
         bail!("paths in ARCHITECTURE.md do not exist: {}", gone.join(", "));
+    }
+    let (exceeded, lower) = limits::check(ws, &metadata.packages)?;
+    for line in exceeded.iter().chain(&lower) {
+        output::note(line);
+    }
+    if !exceeded.is_empty() {
+        bail!("{} limits are exceeded", exceeded.len());
     }
     output::note(&format!("{} crates with valid dependencies", metadata.packages.len()));
     Ok(Outcome::Passed)
@@ -227,11 +239,14 @@ fn is_ours(packages: &[Package], name: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn package(name: &str, dependencies: Vec<Dependency>) -> Package {
+        Package { name: name.to_owned(), manifest_path: PathBuf::new(), dependencies }
+    }
+
     /// A workspace of all crates with one dependency: on `CRATE` or `CRATE+FEATURE`.
     fn with_edge(from: &str, to: &str, kind: Option<&str>) -> Vec<Package> {
         let names = LAYERS.iter().map(|(name, _)| *name).chain(BESIDE.iter().copied());
-        let mut packages: Vec<Package> =
-            names.map(|name| Package { name: name.to_owned(), dependencies: Vec::new() }).collect();
+        let mut packages: Vec<Package> = names.map(|name| package(name, Vec::new())).collect();
         let (to, features) =
             to.split_once('+').map_or((to, Vec::new()), |(to, one)| (to, vec![one.to_owned()]));
         let edge = Dependency { name: to.to_owned(), features, kind: kind.map(str::to_owned) };
@@ -304,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_layer_is_reported() {
-        let packages = vec![Package { name: "runtap-core".to_owned(), dependencies: Vec::new() }];
+        let packages = vec![package("runtap-core", Vec::new())];
         let wrong = violations(&packages);
         assert!(wrong[0].starts_with("runtap-core has no layer"), "{wrong:?}");
     }

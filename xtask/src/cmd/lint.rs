@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 
 const SOFT_CAP: usize = 400;
 const HARD_CAP: usize = 800;
-const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
+const FOLDERS: [&str; 6] = ["crates", "xtask", "xtask-dist", "tests", "benches", "fuzz"];
 /// The files that implement access to the files of other processes, or only display paths.
 const DOOR: [&str; 6] = [
     "crates/base/transport/src/linux/root.rs",

@@ -1,4 +1,4 @@
-//! `cargo xtask size`: checks the size, the linking and the start-up cost of the release binary. Time is only reported;
+//! `cargo xtask size`: checks the size, the linking and the start-up cost of the shipped program. Time is only reported;
 //! the limit is on the number of instructions, which does not depend on the load of the machine.
 
 use std::fs;
@@ -9,11 +9,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
 use crate::callgrind;
-use crate::cmd::test;
 use crate::elf;
 use crate::output;
+use crate::process::Tool;
 use crate::step::Outcome;
-use crate::workspace::Workspace;
+use crate::workspace::{SHIPPED, Workspace};
 
 /// Maximum size with all verbs. It includes 960,000 bytes for function names, without which the demo's stacks have none
 /// (docs/design/self-sampling.md); 2,400,000 for running tests (the protocol, the runner with its HTTP server, reports,
@@ -26,13 +26,24 @@ const MAX_INSTRUCTIONS: u64 = 600_000;
 const RUNS: usize = 21;
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    test::build(ws)?;
+    build(ws)?;
     for check in [size, linking, start_up] {
         if let Outcome::Skipped(why) = check(ws)? {
             output::note(&format!("skipped: {why}"));
         }
     }
     Ok(())
+}
+
+/// Returns the command that builds the program as it is shipped, which other subcommands measure too.
+pub(crate) fn building(ws: &Workspace) -> Tool {
+    ws.cargo(&["build", "--profile", SHIPPED, "--package", "runtap"])
+}
+
+/// Builds it.
+pub fn build(ws: &Workspace) -> Result<Outcome> {
+    building(ws).run()?;
+    Ok(Outcome::Passed)
 }
 
 /// Checks the size.
@@ -42,7 +53,7 @@ pub(crate) fn size(ws: &Workspace) -> Result<Outcome> {
 }
 
 /// Checks the size of a program in bytes.
-pub(crate) fn within(program: &[u8]) -> Result<()> {
+pub fn within(program: &[u8]) -> Result<()> {
     let bytes = u64::try_from(program.len())?;
     output::note(&format!("{bytes} bytes (limit {MAX_BYTES})"));
     if bytes > MAX_BYTES {
@@ -70,13 +81,13 @@ pub(crate) fn linking(ws: &Workspace) -> Result<Outcome> {
 }
 
 fn read(ws: &Workspace) -> Result<Vec<u8>> {
-    let path = ws.release_binary();
+    let path = ws.shipped("runtap");
     fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// Measures the time (reported) and instructions (limited) of the cheapest command.
 pub(crate) fn start_up(ws: &Workspace) -> Result<Outcome> {
-    let path = ws.release_binary();
+    let path = ws.shipped("runtap");
     let median = wall_time(ws, &path)?;
     output::note(&format!("`runtap version` start to exit: {} µs, median of {RUNS}", median.as_micros()));
     if !callgrind::is_there(ws) {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: builds the release binary, then runs all tests, then the examples in the docs.
+//! `cargo xtask test`: runs all tests, some of them as another user, then the examples in the docs.
 //!
 //! Tests run with cargo-nextest if installed, which gives each test its own process and a time limit
 //! (`.config/nextest.toml`), and otherwise with `cargo test`. Skipped tests are counted; this file lists the acceptable
@@ -15,7 +15,6 @@ use anyhow::{Context as _, Result};
 
 use crate::args::Args;
 use crate::output;
-use crate::process::Tool;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -31,35 +30,35 @@ const MAY_BE_MISSING: &[&str] = &[
 ];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
-    build(ws)?;
     run(ws)?;
     as_another::run(ws)?;
     doctests(ws)?;
     Ok(())
 }
 
-/// Returns the command that builds the binary, which tests start and other steps measure.
-pub(crate) fn building(ws: &Workspace) -> Tool {
-    ws.cargo(&["build", "--release", "--package", "runtap"])
-}
-
-pub(crate) fn build(ws: &Workspace) -> Result<Outcome> {
-    building(ws).run()?;
-    Ok(Outcome::Passed)
-}
-
 pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
-    let runner: &[&str] = if ws.cargo(&["nextest", "--version"]).works() {
-        &["nextest", "run", "--workspace", "--no-fail-fast"]
-    } else {
-        output::note("cargo-nextest is not installed; using cargo test");
-        &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]
-    };
-    let mut tool = ws.cargo(runner);
-    if runner[0] == "nextest" {
+    run_some(ws, true)
+}
+
+/// Runs the tests that need nothing but this checkout (profile `quick` in `.config/nextest.toml`).
+pub(crate) fn without_peers(ws: &Workspace) -> Result<Outcome> {
+    output::note("without the tests that need a .NET or Java runtime; `cargo xtask test` runs all tests");
+    run_some(ws, false)
+}
+
+fn run_some(ws: &Workspace, with_peers: bool) -> Result<Outcome> {
+    let has_nextest = ws.cargo(&["nextest", "--version"]).works();
+    let mut tool = if has_nextest {
         // Some tests wait for time-outs, so one more than there are processors can run.
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        tool = tool.arg("--test-threads").arg((processors + 1).to_string());
+        let threads = (processors + 1).to_string();
+        ws.cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads])
+    } else {
+        output::note("cargo-nextest is not installed; using cargo test");
+        ws.cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    };
+    if !with_peers {
+        tool = tool.args(if has_nextest { &["--profile", "quick"][..] } else { &["--", "--skip", "real_"] });
     }
     // Tests find it themselves, but this makes a relative path valid in every package's folder.
     if let Some(shared) = ws.shared()? {

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use crate::output;
-use crate::workspace::Workspace;
+use crate::workspace::{SHIPPED, Workspace};
 
 pub(super) fn run(ws: &Workspace) -> Result<()> {
     ws.cargo(&["build", "--package", "runtap-jvm-agent", "--lib", "--profile", "agent"]).run()?;
     let library = ws.target().join("agent/libruntap_jvm_agent.so");
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     output::note(&format!("load of the machine: {}", load.trim()));
-    let tests = ["test", "--release", "--package", "runtap-jvm-agent", "--test", "it", "--"];
+    let tests = ["test", "--profile", SHIPPED, "--package", "runtap-jvm-agent", "--test", "it", "--"];
     let mut tool = ws.cargo(&tests).env("RUNTAP_JVM_AGENT", &library);
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
@@ -39,9 +39,8 @@ fn rewriting(ws: &Workspace) -> Result<()> {
     let jimage = ws.tool(&jimage.to_string_lossy());
     let include = ["extract", "--include", "regex:/java.xml/.*", "--dir", &folder];
     jimage.args(&include).arg(modules).run()?;
-    let example =
-        ["run", "--release", "--package", "runtap-classfile", "--example", "rewriting", "--", &folder, "10"];
-    ws.cargo(&example).run()
+    let example = ["run", "--profile", SHIPPED, "--package", "runtap-classfile", "--example", "rewriting"];
+    ws.cargo(&example).args(&["--", &folder, "10"]).run()
 }
 
 /// Returns the path of a JDK's `jimage`. `None` if no JDK with tools is found.

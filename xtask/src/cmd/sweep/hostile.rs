@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::cmd::test;
+use crate::cmd::size;
 use crate::output;
 use crate::workspace::Workspace;
 
@@ -73,11 +73,11 @@ pub(super) fn run(ws: &Workspace, megabytes: u64) -> Result<()> {
     if !cfg!(target_os = "linux") {
         bail!("the memory of a process is read from /proc, which only Linux has");
     }
-    test::build(ws)?;
+    size::build(ws)?;
     ws.cargo(&["build", "--release", "--package", "runtap-testkit", "--example", "hostile"]).run()?;
     let streams = ws.target().join("release/examples/hostile");
     let folder = ws.target().join("sweep");
-    let bench = Bench { runtap: ws.release_binary(), streams, folder, megabytes };
+    let bench = Bench { runtap: ws.shipped("runtap"), streams, folder, megabytes };
     let mut bad = Vec::new();
     let heads: Vec<&str> = WAYS.iter().map(|(name, ..)| *name).collect();
     let mut table = vec![

@@ -251,12 +251,13 @@ fn whatever_kills_a_process_is_told_and_its_results_are_kept() {
 /// The processes with this variable in their environment.
 #[cfg(target_os = "linux")]
 fn marked(variable: &str) -> Vec<rustix::process::Pid> {
-    let processes = procfs::process::all_processes().unwrap().flatten();
-    let is_marked = |process: &procfs::process::Process| {
-        let file = std::fs::read(format!("/proc/{}/environ", process.pid()));
+    let is_marked = |process: &std::fs::DirEntry| {
+        let file = std::fs::read(process.path().join("environ"));
         file.is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()))
     };
-    processes.filter(is_marked).filter_map(|process| rustix::process::Pid::from_raw(process.pid())).collect()
+    let marked = std::fs::read_dir("/proc").unwrap().flatten().filter(is_marked);
+    // Names that are not numbers (`self`) are links to processes that are listed too.
+    marked.filter_map(|it| rustix::process::Pid::from_raw(it.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 #[cfg(target_os = "linux")]
