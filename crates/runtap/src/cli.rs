@@ -393,7 +393,7 @@ pub(crate) struct Ps {
     /// Show only processes with this name or process id, or the processes behind a router: `runtap://HOST:PORT`
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
     pub(crate) name: Option<String>,
-    /// Do not truncate lines to the width of the terminal
+    /// Also show parent, average CPU use since the start, memory and uptime, and do not truncate lines
     #[arg(long)]
     pub(crate) wide: bool,
     /// Show processes of all users, including those that can't be reached

@@ -55,7 +55,7 @@ pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::{layout_heading, layout_row};
 pub use self::options::{DIM, HEADING, Missing, TextOptions};
-pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
+pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
 pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};
 

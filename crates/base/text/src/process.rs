@@ -2,9 +2,11 @@
 
 use std::io;
 use std::iter;
+use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::units::{Bytes, Span};
 use crate::{Clean, Print, TextOptions, cut};
 
 /// A process: a row of a table and an object of `runtap.ps/1`.
@@ -34,6 +36,14 @@ pub struct ProcessRow {
     pub reason: Option<&'static str>,
     /// Path of its diagnostics socket.
     pub socket: Option<String>,
+    /// Process id of the parent; `None` if unknown.
+    pub parent_pid: Option<u32>,
+    /// Average use of processors since the start, where 100 is one processor; `None` if unknown.
+    pub cpu_percent: Option<f64>,
+    /// Resident memory; `None` if unknown.
+    pub rss_bytes: Option<u64>,
+    /// Time since the start; `None` if unknown.
+    pub uptime_ns: Option<u64>,
 }
 
 /// A change of the process list, as one line of JSON.
@@ -59,12 +69,14 @@ pub struct ProcessTable<'a> {
     user: usize,
     /// `None` if no process is in a container.
     container: Option<usize>,
+    /// Whether to show the parent and what a process uses.
+    wide: bool,
     options: TextOptions<'a>,
 }
 
 impl<'a> ProcessTable<'a> {
     /// Creates a table for all of its rows.
-    pub fn of(rows: &[ProcessRow], options: TextOptions<'a>) -> Self {
+    pub fn of(rows: &[ProcessRow], wide: bool, options: TextOptions<'a>) -> Self {
         let width = |title: &str, of: &dyn Fn(&ProcessRow) -> String| {
             let cells = rows.iter().map(|row| of(row).chars().count());
             cells.chain(iter::once(title.len())).max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
@@ -77,19 +89,21 @@ impl<'a> ProcessTable<'a> {
             runtime: width("RUNTIME", &runtime),
             user: width("USER", &user),
             container: in_container.then(|| width("CONTAINER", &container)),
+            wide,
             options,
         }
     }
 
     /// Creates a table for rows that are not known in advance.
-    pub fn of_unknown(options: TextOptions<'a>) -> Self {
-        Self { pid: 8, name: 20, state: 9, runtime: 9, user: 8, container: None, options }
+    pub fn of_unknown(wide: bool, options: TextOptions<'a>) -> Self {
+        Self { pid: 8, name: 20, state: 9, runtime: 9, user: 8, container: None, wide, options }
     }
 
     /// Returns the heading line, preceded by `lead`.
     pub fn heading(&self, lead: &str) -> String {
         let titles = ["PID", "NAME", "STATE", "RUNTIME", "USER", "CONTAINER", "COMMAND LINE"];
-        let line = cut(format!("{lead}{}", self.cells(titles)), self.options.width);
+        let usage = ["PARENT", "CPU", "MEMORY", "UPTIME"].map(str::to_owned);
+        let line = cut(format!("{lead}{}", self.cells(titles, &usage)), self.options.width);
         let heading = self.options.heading();
         format!("{heading}{line}{heading:#}\n")
     }
@@ -100,19 +114,28 @@ impl<'a> ProcessTable<'a> {
         let command_line = Clean(&row.command_line).to_string();
         let pid = row.pid.to_string();
         let cells = [&*pid, &name, state(row), &runtime, &user, &container, &command_line];
-        let mut line = cut(format!("{lead}{}", self.cells(cells)), self.options.width);
+        let mut line = cut(format!("{lead}{}", self.cells(cells, &usage(row))), self.options.width);
         line.truncate(line.trim_end().len());
         line.push('\n');
         line
     }
 
-    fn cells(&self, [pid, name, state, runtime, user, container, command_line]: [&str; 7]) -> String {
+    fn cells(
+        &self,
+        [pid, name, state, runtime, user, container, command_line]: [&str; 7],
+        [parent, cpu, memory, uptime]: &[String; 4],
+    ) -> String {
+        let usage = if self.wide {
+            format!("{parent:>p$}  {cpu:>6}  {memory:>8}  {uptime:>8}  ", p = self.pid.max(6))
+        } else {
+            String::new()
+        };
         let container = match self.container {
             Some(width) => format!("{container:<width$}  "),
             None => String::new(),
         };
         format!(
-            "{pid:>p$}  {name:<n$}  {state:<s$}  {runtime:<r$}  {user:<u$}  {container}{command_line}",
+            "{pid:>p$}  {name:<n$}  {state:<s$}  {runtime:<r$}  {user:<u$}  {usage}{container}{command_line}",
             p = self.pid,
             n = self.name,
             s = self.state,
@@ -122,11 +145,20 @@ impl<'a> ProcessTable<'a> {
     }
 }
 
-impl Print for [ProcessRow] {
+/// A table of all processes.
+#[derive(Debug)]
+pub struct ProcessList<'a> {
+    /// The processes.
+    pub rows: &'a [ProcessRow],
+    /// Whether to show the parent and what a process uses.
+    pub wide: bool,
+}
+
+impl Print for ProcessList<'_> {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        let table = ProcessTable::of(self, *options);
+        let table = ProcessTable::of(self.rows, self.wide, *options);
         out.write_all(table.heading("").as_bytes())?;
-        self.iter().try_for_each(|row| out.write_all(table.line("", row).as_bytes()))
+        self.rows.iter().try_for_each(|row| out.write_all(table.line("", row).as_bytes()))
     }
 }
 
@@ -156,6 +188,17 @@ fn user(row: &ProcessRow) -> String {
     Clean(&row.user).to_string()
 }
 
+/// Formats the parent, and what the process uses.
+fn usage(row: &ProcessRow) -> [String; 4] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        or_dash(row.parent_pid.map(|pid| pid.to_string())),
+        or_dash(row.cpu_percent.map(|percent| format!("{percent:.1}%"))),
+        or_dash(row.rss_bytes.map(|bytes| Bytes(bytes).to_string())),
+        or_dash(row.uptime_ns.map(|ns| Span(Duration::from_nanos(ns)).to_string())),
+    ]
+}
+
 fn container(row: &ProcessRow) -> String {
     row.container.as_ref().map_or_else(String::new, |id| id.get(..12).unwrap_or(id).to_owned())
 }
@@ -178,12 +221,17 @@ mod tests {
             reachable: true,
             reason: None,
             socket: None,
+            parent_pid: None,
+            cpu_percent: None,
+            rss_bytes: None,
+            uptime_ns: None,
         }
     }
 
-    fn shown(rows: &[ProcessRow], width: Option<usize>) -> String {
+    fn shown(rows: &[ProcessRow], wide: bool, width: Option<usize>) -> String {
         let mut text = Vec::new();
-        rows.print(&mut text, &TextOptions { width, ..TextOptions::default() }).unwrap();
+        let list = ProcessList { rows, wide };
+        list.print(&mut text, &TextOptions { width, ..TextOptions::default() }).unwrap();
         String::from_utf8(text).unwrap()
     }
 
@@ -201,7 +249,7 @@ mod tests {
         (rows[4].kind, rows[4].runtime_version, rows[4].reachable) = ("jvm", Some("17.0.15".into()), false);
         (rows[3].reachable, rows[3].reason, rows[3].container) =
             (false, Some("busy"), Some("0123456789abcdef".repeat(4)));
-        let text = shown(&rows, None);
+        let text = shown(&rows, false, None);
         insta::assert_snapshot!(text, @r"
           PID  NAME          STATE      RUNTIME      USER      CONTAINER     COMMAND LINE
             7  web           running    10.0.12      www-data                dotnet web.dll --urls http://localhost
@@ -210,7 +258,7 @@ mod tests {
           100  MyService     busy       10.0.12      www-data  0123456789ab
           101  shop.Main     -          jvm 17.0.15  www-data                java shop.Main
         ");
-        let text = shown(&rows[..3], Some(60));
+        let text = shown(&rows[..3], false, Some(60));
         insta::assert_snapshot!(text, @r"
           PID  NAME          STATE      RUNTIME  USER      COMMAND …
             7  web           running    10.0.12  www-data  dotnet w…
@@ -218,5 +266,17 @@ mod tests {
            99  java          -          jvm      www-data  java -ja…
         ");
         assert!(text.lines().all(|line| line.chars().count() <= 60));
+    }
+
+    #[test]
+    fn a_wide_table_shows_the_parent_and_what_a_process_uses() {
+        let mut rows = [row(7, "web", "dotnet web.dll"), row(12_345, "worker", "worker")];
+        (rows[0].parent_pid, rows[0].cpu_percent) = (Some(1), Some(12.34));
+        (rows[0].rss_bytes, rows[0].uptime_ns) = (Some(123_456_789), Some(90_000_000_000));
+        insta::assert_snapshot!(shown(&rows, true, None), @r"
+          PID  NAME    STATE    RUNTIME  USER      PARENT     CPU    MEMORY    UPTIME  COMMAND LINE
+            7  web     running  10.0.12  www-data       1   12.3%  123.5 MB  00:01:30  dotnet web.dll
+        12345  worker  running  10.0.12  www-data       -       -         -         -  worker
+        ");
     }
 }

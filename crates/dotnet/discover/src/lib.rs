@@ -37,7 +37,7 @@ pub use linux::*;
 pub use not_linux::{
     Facts, ProcTrouble, Survey, System, is_running, process, processes, start_time, startup, threads,
 };
-pub use process::{Options, Process, ProcessKind, Startup, Thread};
+pub use process::{Options, Process, ProcessKind, Startup, Thread, Usage};
 pub use reason::{NotFound, Reason, ReasonCode};
 #[cfg(target_os = "linux")]
 pub use runtap_transport::linux::{CAP_SYS_PTRACE, Capabilities};

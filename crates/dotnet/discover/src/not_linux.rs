@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use runtap_transport::{Endpoint, Socket};
 
-use super::{NotFound, Options, Process, Startup, Thread};
+use super::{NotFound, Options, Process, Startup, Thread, Usage};
 
 #[cfg(unix)]
 mod native {
@@ -192,6 +192,11 @@ impl System {
     /// Gathers the facts about several processes.
     pub fn facts_of(&self, pids: &[u32]) -> Vec<Facts> {
         pids.iter().map(|pid| self.facts(*pid)).collect()
+    }
+
+    /// Returns what a process uses. Always unknown on this system.
+    pub fn usage(&self, _pid: u32, _start_time: u64) -> Option<Usage> {
+        None
     }
 
     /// Gathers the facts about all processes that look like .NET, of all users.

@@ -1,6 +1,7 @@
 //! Descriptions of processes with a managed runtime, and of their threads. Equal on all systems.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use runtap_transport::{Endpoint, Socket, SocketState, naming};
 
@@ -101,6 +102,27 @@ impl Process {
     /// Returns the sockets with its process id that cannot be its own.
     pub fn stale_sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(|socket| socket.state == SocketState::Stale)
+    }
+}
+
+/// What a process uses of its machine, and its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// The process id of the parent. `None` if the parent is outside of this process's PID namespace.
+    pub parent_pid: Option<u32>,
+    /// The time since the start.
+    pub uptime: Duration,
+    /// The processor time of all threads, in user and kernel mode.
+    pub cpu_time: Duration,
+    /// The resident set size: the memory that is not swapped out, with shared pages.
+    pub rss_bytes: u64,
+}
+
+impl Usage {
+    /// Returns the average use of processors since the start: 100 is one processor. `None` if the process has just started.
+    pub fn cpu_percent(&self) -> Option<f64> {
+        (!self.uptime.is_zero()).then(|| 100.0 * self.cpu_time.as_secs_f64() / self.uptime.as_secs_f64())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
-use runtap_discover::{Java, Options, Process, ProcessKind, ReasonCode, Startup, System};
+use runtap_discover::{Java, Options, Process, ProcessKind, ReasonCode, Startup, System, Usage};
 use runtap_os::{in_a_thread, is_root, my_uid};
 use runtap_transport::remote::RemoteProcess;
 
@@ -59,6 +59,8 @@ pub struct ProcessStatus {
     pub reason: Option<ReasonCode>,
     /// The endpoint that was queried.
     pub socket: Option<String>,
+    /// The start time, as in [`Process::start_time`]. `None` for a remote process.
+    pub start_time: Option<u64>,
     /// Other names that select the process.
     aliases: [String; 2],
 }
@@ -79,6 +81,7 @@ impl ProcessStatus {
             reachable: false,
             reason: None,
             socket: process.endpoint().map(|endpoint| endpoint.to_string()),
+            start_time: Some(process.start_time),
             aliases: [process.comm.clone(), local_name(process)],
         }
     }
@@ -99,6 +102,7 @@ impl ProcessStatus {
             reachable: true,
             reason: None,
             socket: Some(address),
+            start_time: None,
             aliases: Default::default(),
         }
     }
@@ -137,6 +141,11 @@ impl ProcessStatus {
         }
         self.arch = Some(info.arch);
         self.runtime_version = info.runtime_version;
+    }
+
+    /// Returns what the process uses now. `None` if unknown.
+    pub fn usage(&self) -> Option<Usage> {
+        System::current().usage(self.pid, self.start_time?)
     }
 
     /// Whether the process has this name or process id.

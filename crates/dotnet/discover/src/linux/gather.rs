@@ -91,7 +91,7 @@ impl System {
     }
 
     /// Returns the clock ticks since boot. In user space, a tick is a hundredth of a second on every Linux.
-    fn uptime(&self) -> Option<u64> {
+    pub(super) fn uptime(&self) -> Option<u64> {
         let text = linux::read(&self.proc_root().join("uptime")).ok()?;
         let (seconds, rest) = str::from_utf8(&text).ok()?.split_once('.')?;
         Some(seconds.parse::<u64>().ok()? * 100 + rest.get(..2)?.parse::<u64>().ok()?)

@@ -30,6 +30,7 @@ mod survey;
 mod system;
 mod tree;
 mod unix_diag;
+mod usage;
 mod view;
 
 pub use clients::{Clients, Connection, Holder, Wait};

@@ -6,7 +6,7 @@ mod watch;
 use runtap_discover::{ReasonCode, System};
 use runtap_target::{Listing, ProcessStatus, SpecError};
 use runtap_text::document::ProcessesDocument;
-use runtap_text::{ProcessRow, TextOptions};
+use runtap_text::{ProcessList, ProcessRow, TextOptions};
 use runtap_transport::remote::RemoteAddress;
 
 use crate::cli::Ps;
@@ -18,6 +18,8 @@ const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a p
 
 /// Converts a process to a row of the table.
 fn row(seen: &ProcessStatus) -> ProcessRow {
+    let usage = seen.usage();
+    let cpu_percent = usage.and_then(|usage| usage.cpu_percent());
     ProcessRow {
         pid: seen.pid,
         kind: seen.kind.name(),
@@ -31,6 +33,11 @@ fn row(seen: &ProcessStatus) -> ProcessRow {
         reachable: seen.reachable,
         reason: seen.reason.map(ReasonCode::name),
         socket: seen.socket.clone(),
+        parent_pid: usage.and_then(|usage| usage.parent_pid),
+        // Rounded to what the clock of processor time measures.
+        cpu_percent: cpu_percent.map(|percent| (percent * 10.0).round() / 10.0),
+        rss_bytes: usage.map(|usage| usage.rss_bytes),
+        uptime_ns: usage.and_then(|usage| usage.uptime.as_nanos().try_into().ok()),
     }
 }
 
@@ -59,7 +66,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if processes.is_empty() {
         output.text(NOTHING)?;
     } else {
-        output.print(&processes[..], &text_options(options, output))?;
+        let list = ProcessList { rows: &processes, wide: options.wide };
+        output.print(&list, &text_options(options, output))?;
     }
     if others > 0 {
         output.note(other_users_note(others));

@@ -1,8 +1,8 @@
 //! `runtap ps runtap://HOST:PORT`: lists the processes that a router offers.
 
 use runtap_target::{ProcessStatus, TargetSpec};
-use runtap_text::ProcessRow;
 use runtap_text::document::ProcessesDocument;
+use runtap_text::{ProcessList, ProcessRow};
 
 use super::{row, text_options};
 use crate::cli::{Ps, Target, TargetOptions};
@@ -40,7 +40,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if output.json() {
         output.document(&ProcessesDocument::new(rows, 0))?;
     } else {
-        output.print(&rows[..], &text_options(options, output))?;
+        let list = ProcessList { rows: &rows, wide: options.wide };
+        output.print(&list, &text_options(options, output))?;
     }
     Ok(exit::OK)
 }

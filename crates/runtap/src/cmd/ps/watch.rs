@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
 use runtap_target::{Change, Listing, ProcessStatus, Watch};
-use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
+use runtap_text::{ChangeRow, ProcessRow, ProcessTable};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{NOTHING, is_selected, other_users_note, row, text_options};
@@ -45,14 +45,16 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         }
         if first && !output.json() {
             if !output.is_seen() {
-                output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
+                output.text(
+                    ProcessTable::of_unknown(options.wide, text_options(options, output)).heading(" "),
+                )?;
             }
             if others > 0 {
                 output.note(other_users_note(others));
             }
         }
         first = false;
-        show_changes(&watch, &changes, text_options(options, output), output)?;
+        show_changes(&watch, &changes, options, output)?;
     }
     Ok(crate::exit::OK)
 }
@@ -60,17 +62,18 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
 fn show_changes(
     watch: &Watch,
     changes: &[(Change, ProcessStatus)],
-    options: TextOptions<'_>,
+    options: &Ps,
     output: Output,
 ) -> anyhow::Result<()> {
+    let text_options = text_options(options, output);
     if output.is_seen() {
         let rows: Vec<ProcessRow> = watch.known().iter().map(row).collect();
-        let table = ProcessTable::of(&rows, options);
+        let table = ProcessTable::of(&rows, options.wide, text_options);
         let lines = rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row));
         let text = if rows.is_empty() { NOTHING } else { &lines };
         return output.screen(format_args!("{text}\nCtrl-C ends\n"));
     }
-    let table = ProcessTable::of_unknown(options);
+    let table = ProcessTable::of_unknown(options.wide, text_options);
     for (change, seen) in changes {
         let (r#type, sign) = match change {
             Change::Started => ("process-start", "+"),
