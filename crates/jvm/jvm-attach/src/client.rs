@@ -72,6 +72,24 @@ impl Client {
     /// # Errors
     /// Fails if the JVM does not listen; the process is unharmed.
     pub async fn attach(jvm: Jvm, timeouts: Timeouts) -> Result<Self, AttachError> {
+        let client = Self::unconnected(jvm, timeouts)?;
+        if client.connect_if_listening().await?.is_none() {
+            client.wake().await?;
+        }
+        Ok(client)
+    }
+
+    /// Connects to a JVM that already listens; `None` if it does not. Sends no signal and creates no file. Must run in a
+    /// tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    /// Fails if the socket cannot be connected to.
+    pub async fn attach_if_listening(jvm: Jvm, timeouts: Timeouts) -> Result<Option<Self>, AttachError> {
+        let client = Self::unconnected(jvm, timeouts)?;
+        Ok(client.connect_if_listening().await?.map(|_connection| client))
+    }
+
+    fn unconnected(jvm: Jvm, timeouts: Timeouts) -> Result<Self, AttachError> {
         let at = Location::Root(format!("/tmp/.java_pid{}", jvm.own_pid()).into());
         // The name has no key to compare: the kernel tells which process listens.
         let name = SocketName::runtime(jvm.own_pid(), jvm.start_time());
@@ -81,9 +99,6 @@ impl Client {
         };
         let client = Self { jvm, endpoint, timeouts };
         client.jvm.check_alive()?;
-        if client.connect_if_listening().await?.is_none() {
-            client.wake().await?;
-        }
         Ok(client)
     }
 

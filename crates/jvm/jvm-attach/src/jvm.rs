@@ -149,7 +149,7 @@ impl Jvm {
         let of_arguments = arguments.split(|byte| *byte == 0);
         // The command line overrides the variables, except for one of them. The program's own arguments come last,
         // but are unlikely to look like options.
-        last_of(of_variables.chain(of_arguments), name)
+        switch_in(of_variables.chain(of_arguments), name)
     }
 
     /// Returns whether the process has ended, with all of its threads.
@@ -170,7 +170,10 @@ impl Jvm {
     }
 
     /// Checks whether the process exists and is not stopped.
-    pub(crate) fn check_alive(&self) -> Result<(), AttachError> {
+    ///
+    /// # Errors
+    /// Fails if the process has ended or is stopped.
+    pub fn check_alive(&self) -> Result<(), AttachError> {
         let pid = self.pid;
         let status = self.dir.status().filter(|status| status.state != 'Z');
         match status.ok_or(AttachError::NoProcess { pid })?.state {
@@ -180,7 +183,10 @@ impl Jvm {
     }
 
     /// Returns whether the process handles SIGQUIT now.
-    pub(crate) fn handles_quit(&self) -> Result<bool, AttachError> {
+    ///
+    /// # Errors
+    /// Fails if the process has ended.
+    pub fn handles_quit(&self) -> Result<bool, AttachError> {
         let gone = || AttachError::NoProcess { pid: self.pid };
         let status = self.dir.read("status").map_err(|_gone| gone())?;
         Ok(on_quit(&status).ok_or_else(gone)? == OnQuit::Handled)
@@ -203,8 +209,9 @@ impl Jvm {
     }
 }
 
-/// Returns the value of the last argument that switches an option on or off: `-XX:+NAME`, `-XX:-NAME`.
-fn last_of<'a>(arguments: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<bool> {
+/// Returns the value of the last argument that switches an option of the JVM on or off: `-XX:+NAME`, `-XX:-NAME`. `None`
+/// if there is no such argument.
+pub fn switch_in<'a>(arguments: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<bool> {
     let name = OsString::from(name);
     let switch = |argument: &[u8]| match argument.strip_prefix(b"-XX:")?.split_first()? {
         (b'+', rest) if rest == name.as_bytes() => Some(true),
@@ -220,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_last_switch_counts() {
-        let last = |words: &str| last_of(words.split(' ').map(str::as_bytes), "DisableAttachMechanism");
+        let last = |words: &str| switch_in(words.split(' ').map(str::as_bytes), "DisableAttachMechanism");
         assert_eq!(last("java -XX:+DisableAttachMechanism Main"), Some(true));
         assert_eq!(last("java -XX:+DisableAttachMechanism -XX:-DisableAttachMechanism Main"), Some(false));
         assert_eq!(last("java -XX:+DisableAttachMechanisms -XX: -XX:DisableAttachMechanism"), None);

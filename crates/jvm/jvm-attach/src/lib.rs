@@ -70,7 +70,7 @@ mod trigger;
 pub use self::{
     client::{Client, Timeouts},
     error::AttachError,
-    jvm::Jvm,
+    jvm::{Jvm, switch_in},
     kept::keep,
     library::{AgentAnswer, PlacedLibrary},
     proc_texts::CLibrary,
