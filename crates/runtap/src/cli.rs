@@ -197,7 +197,7 @@ pub(crate) enum Verb {
     /// Explain why a process can't be reached
     #[command(after_help = "\
 Reports the cause and a command that fixes it. Without a target, checks the machine and all \
-processes that look like .NET. Changes nothing. Exit code 3: the process can't be reached.
+processes that look like .NET or Java. Changes nothing. Exit code 3: the process can't be reached.
 
 Examples:
   runtap doctor

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
-pub use crate::info::{EnvironmentDocument, InfoDocument, Variable};
+pub use crate::info::{EnvironmentDocument, InfoDocument, JvmInfo, Variable};
 pub use crate::layout::{LayoutHead, LayoutTail};
 pub use crate::perf_map::{MapFile, PerfMapDocument};
 pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};

@@ -13,6 +13,8 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const FIX: Style = AnsiColor::Cyan.on_default();
 /// Severity of findings that are not problems.
 const INFO: &str = "info";
+/// State of a Java program without problems, which is not asked for a response unless it listens already.
+const ATTACHABLE: &str = "is a Java program that can be attached to";
 
 /// A finding.
 #[derive(Debug, Clone, Serialize)]
@@ -34,7 +36,9 @@ pub struct Examined<'a> {
     pub pid: Option<u32>,
     /// Name of the process.
     pub name: Option<&'a str>,
-    /// Whether its runtime responds.
+    /// `dotnet` or `jvm`; `None` if unknown.
+    pub kind: Option<&'static str>,
+    /// Whether its runtime responds; for a Java program, whether an agent can be attached.
     pub reachable: Option<bool>,
     /// Findings, the most severe first.
     pub findings: Vec<FindingRow<'a>>,
@@ -61,7 +65,7 @@ impl<'a> FindingsDocument<'a> {
 
     /// Creates the document for all processes and the machine. `empty` is printed if there are no processes.
     pub fn of_all(processes: Vec<Examined<'a>>, machine: Vec<FindingRow<'a>>, empty: &'a str) -> Self {
-        let machine = Examined { pid: None, name: None, reachable: None, findings: machine };
+        let machine = Examined { pid: None, name: None, kind: None, reachable: None, findings: machine };
         Self { schema: "runtap.doctor/1", subject: machine, processes: Some(processes), empty }
     }
 }
@@ -75,8 +79,12 @@ impl Print for FindingsDocument<'_> {
             if let Some(name) = self.subject.name {
                 write!(out, " ({})", Clean(name))?;
             }
-            let state =
-                if self.subject.reachable == Some(true) { "is responding" } else { "cannot be reached" };
+            let state = match (self.subject.reachable, self.subject.is_jvm()) {
+                (Some(true), false) => "is responding",
+                (_, false) => "cannot be reached",
+                (Some(true), true) => ATTACHABLE,
+                (_, true) => "cannot be attached to",
+            };
             writeln!(out, " {state}{heading:#}")?;
             return self.subject.print_findings(out, options);
         };
@@ -101,10 +109,15 @@ impl Print for FindingsDocument<'_> {
 }
 
 impl Examined<'_> {
+    fn is_jvm(&self) -> bool {
+        self.kind == Some("jvm")
+    }
+
     /// Prints one line with all codes and the first description.
     fn print_state(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let troubles: Vec<_> = self.findings.iter().filter(|finding| finding.severity != INFO).collect();
         let (style, text) = match (troubles.first(), self.reachable) {
+            (None, Some(true)) if self.is_jvm() => (GOOD, ATTACHABLE.to_owned()),
             (None, Some(true)) => (GOOD, "is responding".to_owned()),
             (None, _) => (BAD, "is not responding".to_owned()),
             (Some(first), _) => {
@@ -155,7 +168,14 @@ mod tests {
     }
 
     fn process<'a>(pid: u32, name: &'a str, reachable: bool, findings: &[FindingRow<'a>]) -> Examined<'a> {
-        Examined { pid: Some(pid), name: Some(name), reachable: Some(reachable), findings: findings.to_vec() }
+        let kind = Some(if name == "shop.Main" { "jvm" } else { "dotnet" });
+        Examined {
+            pid: Some(pid),
+            name: Some(name),
+            kind,
+            reachable: Some(reachable),
+            findings: findings.to_vec(),
+        }
     }
 
     #[test]
@@ -169,11 +189,13 @@ mod tests {
         let info =
             FindingRow { code: "container", severity: INFO, detail: "in one", fix: "nothing".to_owned() };
         let findings = [stale.clone(), info.clone()];
-        let all = [process(7, "web", true, &[]), process(12, "worker", false, &findings)];
+        let java = process(15, "shop.Main", true, &[]);
+        let all = [process(7, "web", true, &[]), process(12, "worker", false, &findings), java];
         insta::assert_snapshot!(shown(&FindingsDocument::of_all(all.to_vec(), vec![info], "none")), @r"
-             PID  NAME    STATE
-               7  web     is responding
-              12  worker  socket-stale: nobody listens
+             PID  NAME       STATE
+               7  web        is responding
+              12  worker     socket-stale: nobody listens
+              15  shop.Main  is a Java program that can be attached to
         'doctor PID' has details
 
         this machine

@@ -99,7 +99,9 @@ fn a_recording_that_was_made() {
 
 #[test]
 fn what_a_runtime_says_of_itself() {
-    let mut info = InfoDocument::new(7, "cookie".to_owned(), "dotnet \u{1b}x", ["Linux", "x64"]);
+    let mut info = InfoDocument::new(7, "dotnet", "dotnet \u{1b}x");
+    info.runtime_cookie = Some("cookie".to_owned());
+    (info.os, info.arch) = (Some("Linux"), Some("x64"));
     (info.runtime_version, info.suspended) = (Some("10.0.1"), Some(true));
     insta::assert_snapshot!(text(&info, &PLAIN), @r"
     process id      7

@@ -39,6 +39,20 @@ pub enum Fix {
         /// The process id.
         pid: u32,
     },
+    /// Start the Java program again, with the agent: it can't be loaded while the program runs.
+    TraceJvmFromStart,
+    /// End the trace of a Java program, and unload its agent.
+    DetachJvm {
+        /// The process id.
+        pid: u32,
+    },
+    /// Trace the program with the original agent, which is a jar.
+    OriginalAgent,
+    /// Collect the trace of a Java program at an address that the program can reach.
+    CollectElsewhere {
+        /// The process id.
+        pid: u32,
+    },
     /// Resume the process.
     Resume {
         /// The process id.
@@ -67,8 +81,8 @@ impl Reason {
             Self::NoSuchProcess | Self::Ended => Fix::ChooseAnother,
             Self::Thread { tgid } => Fix::Choose { pid: *tgid },
             Self::NotDotnet => {
-                "only .NET Core 3.0 and later have a diagnostics server; a program that was just \
-                started may not have loaded it yet"
+                "choose another process: a script or wrapper runs its program as a child process, and a program that \
+                was just started may not have loaded its runtime yet"
                     .into()
             }
             Self::Jvm { pid } => Fix::TraceJvm { pid: *pid },

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use runtap_transport::{Endpoint, Socket};
 
-use super::{NotFound, Options, Process, Startup, Thread, Usage};
+use super::{Java, NotFound, Options, Process, ProcessKind, Startup, Thread, Usage};
 
 #[cfg(unix)]
 mod native {
@@ -105,6 +105,8 @@ pub struct Facts {
     pub command_line: Vec<String>,
     /// The path of the program.
     pub exe: Option<PathBuf>,
+    /// The description of a Java virtual machine. Always `None` on this system.
+    pub java: Option<Java>,
     /// The sockets or the pipe of the process.
     pub sockets: Vec<Socket>,
     /// Why it can't be reached, if known.
@@ -125,6 +127,7 @@ impl Facts {
                 comm: process.comm,
                 command_line: process.command_line,
                 exe: process.exe,
+                java: None,
                 sockets: process.sockets,
                 not_found: None,
             },
@@ -135,6 +138,16 @@ impl Facts {
                 ..Self::default()
             },
         }
+    }
+
+    /// Whether it looks like a .NET program, reachable or not.
+    pub fn is_dotnet(&self) -> bool {
+        self.is_there && self.not_found.is_none()
+    }
+
+    /// Whether it runs a Java virtual machine. Always false on this system.
+    pub fn is_jvm(&self) -> bool {
+        self.java.is_some()
     }
 
     /// Returns the endpoint of its diagnostics server.
@@ -194,13 +207,32 @@ impl System {
         pids.iter().map(|pid| self.facts(*pid)).collect()
     }
 
+    /// Returns a process if it has performance counters of a Java virtual machine.
+    pub fn jvm(&self, pid: u32) -> Option<Process> {
+        let listed = native::processes(Options::default().all_users(true));
+        listed.into_iter().find(|process| process.pid == pid && process.kind == ProcessKind::Jvm)
+    }
+
+    /// Returns the environment with which a process was started. Not supported on this system.
+    ///
+    /// # Errors
+    /// Always returns an error.
+    pub fn variables(&self, _pid: u32) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns the processor that the program of a process was compiled for. Always unknown on this system.
+    pub fn arch(&self, _pid: u32) -> Option<&'static str> {
+        None
+    }
+
     /// Returns what a process uses. Always unknown on this system.
     pub fn usage(&self, _pid: u32, _start_time: u64) -> Option<Usage> {
         None
     }
 
-    /// Gathers the facts about all processes that look like .NET, of all users.
-    pub fn dotnet_facts(&self) -> Survey {
+    /// Gathers the facts about all processes that look like .NET, of all users. Java programs are not examined on this system.
+    pub fn managed_facts(&self) -> Survey {
         let options = Options { jvm: false, ..Options::default() }.all_users(true);
         let processes =
             native::processes(options).into_iter().map(|process| Facts::of(Ok(process))).collect();

@@ -14,7 +14,7 @@ use thiserror::Error;
 pub enum ReasonCode {
     /// The process does not exist or has exited.
     NoSuchProcess,
-    /// The process has no .NET runtime.
+    /// The process has neither a .NET runtime nor a Java virtual machine.
     NotDotnet,
     /// The runtime is too old to have a diagnostics server.
     TooOld,
@@ -46,6 +46,24 @@ pub enum ReasonCode {
     TmpCrowded,
     /// A security module denies access, or a capability is missing.
     Lsm,
+    /// The Java virtual machine was started with attaching disabled.
+    AttachDisabled,
+    /// The Java virtual machine does not load agents while it runs.
+    AgentsDisabled,
+    /// The Java virtual machine does not handle the signal that makes it listen.
+    SignalNotHandled,
+    /// The Java virtual machine is `OpenJ9`, which has another attach protocol.
+    OpenJ9,
+    /// The process runs on musl, for which the agent is not built.
+    Musl,
+    /// The Java program can't connect to a collector on this machine: it has another network namespace.
+    OtherNetwork,
+    /// The Java virtual machine publishes no performance counters, which other tools need to find it.
+    NoPerfData,
+    /// The Java virtual machine interprets all code.
+    Interpreted,
+    /// The agent is loaded already.
+    AgentLoaded,
 }
 
 impl ReasonCode {
@@ -69,6 +87,15 @@ impl ReasonCode {
             Self::TmpReadOnly => "tmp-read-only",
             Self::TmpCrowded => "tmp-crowded",
             Self::Lsm => "lsm",
+            Self::AttachDisabled => "attach-disabled",
+            Self::AgentsDisabled => "agents-disabled",
+            Self::SignalNotHandled => "signal-not-handled",
+            Self::OpenJ9 => "openj9",
+            Self::Musl => "musl",
+            Self::OtherNetwork => "other-network",
+            Self::NoPerfData => "no-perf-data",
+            Self::Interpreted => "interpreted",
+            Self::AgentLoaded => "agent-loaded",
         }
     }
 }
@@ -109,7 +136,7 @@ pub enum Reason {
     #[error("has exited; its parent has not collected its exit code yet")]
     Ended,
     /// No runtime is loaded and there is no socket.
-    #[error("has not loaded a .NET runtime")]
+    #[error("has loaded neither a .NET runtime nor a Java virtual machine")]
     NotDotnet,
     /// The process is a Java program.
     #[error("runs a Java virtual machine, not .NET")]

@@ -2,7 +2,7 @@
 //! are included. The examination itself is in [`doctor`](crate::doctor).
 
 use crate::doctor::{Answer, Diagnosis, Examination, Finding};
-use runtap_discover::{Facts, Options, Process, System};
+use runtap_discover::{Facts, Java, System};
 use runtap_os::in_a_thread;
 
 #[cfg_attr(target_os = "linux", path = "diagnosed/linux.rs")]
@@ -12,7 +12,6 @@ mod machine;
 use self::machine::machine;
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, MatchingProcess};
-use crate::named::java_called;
 use crate::resolved::name_of;
 use crate::spec::TargetSpec;
 use crate::user::UserFilter;
@@ -21,7 +20,7 @@ use crate::user::UserFilter;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Diagnosed {
-    /// The entry assembly, or else the name of the file. May be empty.
+    /// The entry assembly, the main class of a Java program, or else the name of the file. May be empty.
     pub name: String,
     /// The facts about the process.
     pub examination: Examination,
@@ -34,7 +33,7 @@ pub struct Diagnosed {
 pub enum Examined {
     /// The processes that were specified. Not empty.
     Named(Vec<Diagnosed>),
-    /// No process was specified: all processes that look like .NET, and the problems of the machine.
+    /// No process was specified: all processes that look like .NET or Java, and the problems of the machine.
     All(Vec<Diagnosed>, Vec<Finding>),
 }
 
@@ -70,16 +69,17 @@ impl From<Examination> for Diagnosed {
     }
 }
 
-/// Examines all processes that look like .NET, ordered by name and process id. The processes control how long it takes.
+/// Examines all processes that look like .NET or Java, ordered by name and process id. The processes control how long it takes.
 async fn everybody(system: &System, dialogue: &impl Dialogue) -> Result<Vec<Examination>, Error> {
     let looking = system.clone();
-    let found = in_a_thread(move || looking.dotnet_facts()).await?;
+    let found = in_a_thread(move || looking.managed_facts()).await?;
     if found.not_looked_at > 0 {
         dialogue.remark(Remark::NotInspected(found.not_looked_at));
     }
     let asked = crate::doctor::query_all(found.processes).await;
     let looking = system.clone();
     let mut examinations = in_a_thread(move || crate::doctor::examine_queried(&looking, asked)).await?;
+    crate::doctor::query_jvms(&mut examinations).await;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }
@@ -103,13 +103,7 @@ async fn named(
     found.retain(|it| it.facts.comm == wanted || file_name(&it.facts) == wanted || name(it) == wanted);
     let name = wanted.to_owned();
     match found.len() {
-        0 => {
-            let looking = system.clone();
-            let listed = Options::default().all_users(true);
-            let listed = in_a_thread(move || looking.processes(listed)).await?;
-            let is_meant = |process: &Process| whose.0.is_none() || whose.includes(process);
-            Err(Error::NoDotnetMatch { java: java_called(wanted, &listed, is_meant), name, silent })
-        }
+        0 => Err(Error::NoManagedMatch { name, silent }),
         n if n == 1 || all => Ok(found),
         _ => {
             let processes = found.iter().map(|it| MatchingProcess::from(&it.facts)).collect();
@@ -121,7 +115,7 @@ async fn named(
 fn name(examination: &Examination) -> String {
     let told = match &examination.answer {
         Answer::Answered(Some(info)) => info.entry_assembly.clone().filter(|name| !name.is_empty()),
-        _ => None,
+        _ => examination.facts.java.as_ref().and_then(Java::main).map(str::to_owned),
     };
     told.unwrap_or_else(|| file_name(&examination.facts))
 }

@@ -7,6 +7,7 @@ use runtap_discover::{Facts, NotFound, Process};
 use runtap_transport::BindError;
 use runtap_transport::remote::RemoteAddress;
 
+use crate::jvm::JvmTarget;
 use crate::remote::RemoteError;
 
 /// A process as a row in a list of matches.
@@ -43,6 +44,17 @@ pub enum Error {
     /// The process has no diagnostic socket.
     #[error("process {0} has no diagnostic socket")]
     NoSocket(u32),
+    /// The process is a Java program, and the request is for .NET processes.
+    #[error("{0} is a Java program")]
+    Java(JvmTarget),
+    /// The environment of a Java program can't be read.
+    #[error("cannot read the environment of process {pid}: {source}")]
+    Environment {
+        /// The process id.
+        pid: u32,
+        /// The cause.
+        source: io::Error,
+    },
     /// The process is stopped and would not answer.
     #[error("process {pid} {}", finding.detail)]
     Stopped {
@@ -54,8 +66,8 @@ pub enum Error {
     /// No user has this name.
     #[error("there is no user '{0}' in /etc/passwd")]
     UnknownUser(String),
-    /// No .NET process of any user has this name.
-    #[error("no .NET process is named '{name}'")]
+    /// No process of any user that can be selected has this name.
+    #[error("no .NET or Java process is named '{name}'")]
     NoMatch {
         /// The name.
         name: String,
@@ -63,11 +75,11 @@ pub enum Error {
         user: Option<String>,
         /// The processes that did not report their names in time.
         silent: Vec<u32>,
-        /// Java programs that have this name.
+        /// Several Java programs that have this name, if only .NET processes can be selected.
         java: Vec<MatchingProcess>,
     },
     /// Only processes of other users have this name.
-    #[error("no .NET process of the selected user is named '{name}'")]
+    #[error("no process of the selected user is named '{name}'")]
     OtherUsersOnly {
         /// The name.
         name: String,
@@ -76,15 +88,13 @@ pub enum Error {
         /// The processes of other users.
         processes: Vec<MatchingProcess>,
     },
-    /// No process that looks like .NET has this name, reachable or not. See [`NoMatch`](Self::NoMatch).
-    #[error("no process that looks like .NET is named '{name}'")]
-    NoDotnetMatch {
+    /// No process that looks like .NET or Java has this name, reachable or not. See [`NoMatch`](Self::NoMatch).
+    #[error("no process that looks like .NET or Java is named '{name}'")]
+    NoManagedMatch {
         /// The name.
         name: String,
         /// The processes that did not report their names in time.
         silent: Vec<u32>,
-        /// Java programs that have this name.
-        java: Vec<MatchingProcess>,
     },
     /// Several processes match.
     #[error("multiple processes are {} '{name}'", if RemoteAddress::is_meant(name) { "offered as" } else { "named" })]
@@ -115,7 +125,7 @@ pub enum Error {
     #[error("{0} is on another machine, whose files and kernel can't be examined from here")]
     OnAnotherMachine(String),
     /// There is no process to choose from.
-    #[error("no .NET process is running")]
+    #[error("no .NET or Java process is running")]
     NoneRunning,
     /// The answer does not select a process of the list.
     #[error("'{answer}' is not in the list")]

@@ -1,12 +1,13 @@
-//! Selects .NET processes by id, name, port or remote address, and connects to them.
+//! Selects .NET processes and Java programs by id, name, port or remote address, and connects to .NET processes.
 //!
 //! ```text
-//!  TargetArgs ──parse──► TargetSpec ──resolve──► Target (client, process)
-//!  as typed         Pid, Name, Port, Ask       │
-//!                        └──examine──► Diagnosed, for those that can't be reached
+//!  TargetArgs ──parse──► TargetSpec ──resolve──────────► ResolvedTarget: .NET (client, process)
+//!  as typed         Pid, Name, Port, Ask │  └─managed──► ManagedTarget: that, or a JvmTarget
+//!                                        └──examine────► Diagnosed, for those that can't be reached
 //! ```
 //!
-//! [`TargetSpec`] is the parsed form of every choice. [`TargetSpec::resolve`] finds exactly one process and rejects a stopped one;
+//! [`TargetSpec`] is the parsed form of every choice. [`TargetSpec::resolve`] finds exactly one .NET process and rejects a stopped one;
+//! [`TargetSpec::resolve_managed`] also finds Java programs;
 //! [`TargetSpec::resolve_all`] finds all processes with a name. A name stands for processes of one user ([`UserFilter`]). Remarks, and
 //! the list from which the user chooses, go to a [`Dialogue`]; `()` is a dialogue that ignores remarks and never asks. [`Listing`]
 //! holds the running processes, [`ProcessStatus`] what a process reported, and [`Watch`] what changed between two scans. [`running`] has the
@@ -29,6 +30,7 @@ mod diagnosed;
 mod dialogue;
 pub mod doctor;
 mod error;
+mod jvm;
 mod named;
 mod port;
 mod remote;
@@ -44,9 +46,10 @@ mod watch;
 pub use self::diagnosed::{Diagnosed, Examined};
 pub use self::dialogue::{Dialogue, Question, Remark};
 pub use self::error::{Error, MatchingProcess};
+pub use self::jvm::{FactSource, JvmFacts, JvmTarget};
 pub use self::port::{PortSpec, Role};
 pub use self::remote::{RemoteError, RemoteSpec};
-pub use self::resolved::{ResolvedTarget, local_name, name_of};
+pub use self::resolved::{ManagedTarget, ResolvedTarget, local_name, name_of};
 pub use self::spec::{SpecError, TargetArgs, TargetSpec};
 pub use self::status::{Listing, ProcessStatus, is_suspended};
 pub use self::stopped::stuck_at_startup;

@@ -11,6 +11,8 @@ use runtap_os::{allow_many_files, in_a_thread, is_root};
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, MatchingProcess};
+use crate::jvm::JvmTarget;
+use crate::resolve::Selectable;
 use crate::resolved::local_name;
 use crate::user::UserFilter;
 
@@ -33,12 +35,21 @@ pub(crate) struct Named<'a> {
 impl<'a> Named<'a> {
     /// Finds the processes with this name. The name may be the kernel's, that of a file, or the entry assembly that the runtime
     /// reports.
-    pub(crate) async fn find(name: &'a str, whose: UserFilter<'_>) -> Result<Self, Error> {
+    pub(crate) async fn find(
+        name: &'a str,
+        whose: UserFilter<'_>,
+        selectable: Selectable,
+    ) -> Result<Self, Error> {
         whose.check()?;
         // Query all of them: a process whose file has another name may have this entry assembly.
         let mut all = in_a_thread(|| runtap_discover::processes(Options::default().all_users(true))).await?;
-        let java = java_called(name, &all, |process| whose.includes(process));
-        all.retain(|process| process.kind == ProcessKind::Dotnet);
+        let is_java = |process: &mut Process| process.kind == ProcessKind::Jvm;
+        let java = all.extract_if(.., is_java).filter(|process| is_java_called(name, process));
+        let (mut java, java_of_others): (Vec<_>, Vec<_>) = java.partition(|process| whose.includes(process));
+        let (mut found_java, mut others_java) = (Vec::new(), Vec::new());
+        if selectable == Selectable::Managed {
+            (found_java, others_java) = (mem::take(&mut java), java_of_others);
+        }
         let (mut silent, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|process| whose.includes(process));
         let left_out = called(name, others, DEADLINE);
@@ -47,20 +58,28 @@ impl<'a> Named<'a> {
             for limit in [DEADLINE, SECOND_DEADLINE] {
                 let (found, others) = called(name, mem::take(&mut silent), limit).await;
                 silent = others;
-                if !found.is_empty() {
-                    return found;
+                found_java.extend(found);
+                if !found_java.is_empty() {
+                    return found_java;
                 }
             }
             Vec::new()
         };
-        let (processes, (left_out, _)) = tokio::join!(ours, left_out);
+        let (processes, (mut left_out, _)) = tokio::join!(ours, left_out);
+        left_out.append(&mut others_java);
         if !processes.is_empty() {
             // Only root can use processes of other users.
             let left_out = if is_root() { left_out } else { Vec::new() };
             return Ok(Self { name, processes, left_out });
         }
+        if java.len() == 1
+            && let Some(java) = java.pop()
+        {
+            return Err(Error::Java(JvmTarget::new(java)));
+        }
         let (name, user) = (name.to_owned(), whose.0.map(str::to_owned));
         if left_out.is_empty() {
+            let java = java.iter().map(MatchingProcess::from).collect();
             let silent = silent.iter().map(|process| process.pid).collect();
             return Err(Error::NoMatch { name, user, silent, java });
         }
@@ -90,18 +109,9 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns the Java programs with this name, for an error message about a name that was taken for a .NET program's.
-pub(crate) fn java_called(
-    name: &str,
-    all: &[Process],
-    is_meant: impl Fn(&Process) -> bool,
-) -> Vec<MatchingProcess> {
-    let is_called = |process: &&Process| {
-        process.kind == ProcessKind::Jvm
-            && is_meant(process)
-            && (local_name(process) == name || process.comm == name)
-    };
-    all.iter().filter(is_called).map(MatchingProcess::from).collect()
+/// Whether a Java program has this name: its main class or archive, or the kernel's name.
+fn is_java_called(name: &str, process: &Process) -> bool {
+    local_name(process) == name || process.comm == name
 }
 
 /// Returns the processes with this name, and of the others those that did not report their names in time.

@@ -1,4 +1,4 @@
-//! A selected process and the client that connects to it.
+//! A selected process: a .NET process with the client that connects to it, or a Java program.
 
 use std::path::Path;
 
@@ -7,7 +7,37 @@ use runtap_diag::{Client, Error};
 use runtap_discover::{Java, Process, ProcessKind};
 use runtap_transport::Endpoint;
 
-/// A selected process and the client that connects to it.
+use crate::jvm::JvmTarget;
+
+/// A selected process of either kind.
+#[derive(Debug)]
+pub enum ManagedTarget {
+    /// A .NET process, or the process behind a port.
+    Dotnet(Box<ResolvedTarget>),
+    /// A Java program.
+    Jvm(JvmTarget),
+}
+
+impl ManagedTarget {
+    /// Returns the .NET process.
+    ///
+    /// # Errors
+    /// Returns an error if it is a Java program.
+    pub fn into_dotnet(self) -> Result<ResolvedTarget, crate::Error> {
+        match self {
+            Self::Dotnet(target) => Ok(*target),
+            Self::Jvm(target) => Err(crate::Error::Java(target)),
+        }
+    }
+}
+
+impl From<ResolvedTarget> for ManagedTarget {
+    fn from(target: ResolvedTarget) -> Self {
+        Self::Dotnet(Box::new(target))
+    }
+}
+
+/// A selected .NET process and the client that connects to it.
 #[derive(Debug)]
 pub struct ResolvedTarget {
     /// Sends commands to the process.

@@ -130,7 +130,7 @@ async fn missing_processes_are_not_found() {
     let error = named("n0b0dy", Some("n0b0dy:")).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::UnknownUser(_)), "{error:?}");
     let error = named("n0b0dy", None).examine(true, &()).await.unwrap_err();
-    assert!(matches!(error, Error::NoDotnetMatch { .. }), "{error:?}");
+    assert!(matches!(error, Error::NoManagedMatch { .. }), "{error:?}");
     // No process has this id.
     let error = TargetSpec::Pid(u32::MAX).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::NotFound(_)), "{error:?}");

@@ -52,7 +52,7 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     spec.duration = Some(options.duration);
     spec.output = Some(options.output.clone().unwrap_or_else(|| PathBuf::from("runtap-demo")));
     let code = block_on(async {
-        let chosen = target::resolve(&TargetSpec::Pid(pid), false, output).await?;
+        let chosen = target::resolve(&TargetSpec::Pid(pid), false, target::DotnetVerb::TRACE, output).await?;
         trace::record(chosen, spec, output).await
     })?;
     let truth = program.end()?;

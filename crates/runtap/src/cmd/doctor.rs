@@ -1,5 +1,6 @@
 //! `runtap doctor`: examines why processes can or cannot be reached.
 
+use runtap_discover::ProcessKind;
 use runtap_target::Diagnosed;
 use runtap_target::doctor::Finding;
 use runtap_text::TextOptions;
@@ -11,8 +12,7 @@ use crate::cli::Processes;
 use crate::exit;
 use crate::output::Output;
 
-const EMPTY: &str =
-    "no process looks like .NET ('runtap ps' lists Java programs too); 'runtap demo' has a program built in";
+const EMPTY: &str = "no process looks like .NET or Java; 'runtap demo' has a program built in";
 const DETAILS: &str = "'runtap doctor PID' shows details and fixes";
 
 pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
@@ -56,7 +56,14 @@ fn show(document: &FindingsDocument<'_>, output: Output) -> anyhow::Result<()> {
 }
 
 async fn row(diagnosed: &Diagnosed) -> Examined<'_> {
+    let facts = &diagnosed.examination.facts;
+    let kind = match (facts.is_jvm(), facts.is_dotnet()) {
+        (true, _) => Some(ProcessKind::Jvm.name()),
+        (false, true) => Some(ProcessKind::Dotnet.name()),
+        (false, false) => None,
+    };
     Examined {
+        kind,
         pid: Some(diagnosed.examination.facts.pid),
         name: (!diagnosed.name.is_empty()).then_some(&*diagnosed.name),
         reachable: Some(diagnosed.diagnosis.reachable),

@@ -39,7 +39,17 @@ fn format_fix(fix: &Fix) -> String {
         Fix::ExamineAsRoot { pid: Some(pid) } => format!("root can see it: sudo runtap doctor {pid}"),
         Fix::ExamineAsRoot { pid: None } => "sudo runtap doctor".to_owned(),
         Fix::TraceJvm { pid } => format!(
-            "trace it as a Java program: runtap jvm attach {pid} (or from its start: runtap jvm run -- java …)"
+            "to trace its calls: runtap jvm attach {pid} (or from its start: runtap jvm run -- java …)"
+        ),
+        Fix::TraceJvmFromStart => "start it with the agent instead: runtap jvm run -- java …".to_owned(),
+        Fix::DetachJvm { pid } => format!("to end a trace: runtap jvm detach {pid}"),
+        Fix::OriginalAgent => {
+            "'runtap jvm hq' takes what the original Java agent sends: java -javaagent:bytefrog-tracer.jar=HOST:PORT"
+                .to_owned()
+        }
+        Fix::CollectElsewhere { pid } => format!(
+            "collect at an address that it reaches, and attach with that: runtap jvm hq --listen ADDR:PORT --insecure, \
+             runtap jvm attach {pid} --hq ADDR:PORT"
         ),
         Fix::Resume { pid, port: None } => format!("runtap resume {pid}"),
         Fix::Resume { pid, port: Some(port) } => format!(

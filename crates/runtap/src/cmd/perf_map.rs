@@ -8,7 +8,7 @@ use runtap_target::ResolvedTarget;
 use runtap_text::document::{MapFile, PerfMapDocument};
 
 use super::failure::explain;
-use super::target::{choose_all, each};
+use super::target::{DotnetVerb, choose_all, each};
 use crate::cli::PerfMap;
 use crate::exit;
 use crate::output::Output;
@@ -18,7 +18,7 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
         PerfMap::Enable(options) => (Some(options.r#type), &options.target, options.all),
         PerfMap::Disable(options) => (None, &options.target, options.all),
     };
-    let all = choose_all(target, all.all, output).await?;
+    let all = choose_all(target, all.all, DotnetVerb::PERF_MAP, output).await?;
     each(all, output, async |chosen, output| set_perf_map(&chosen, enable, output).await).await
 }
 

@@ -7,7 +7,7 @@ use runtap_target::ResolvedTarget;
 use runtap_wire::Uuid;
 
 use super::failure::explain;
-use super::target::{choose_all, each};
+use super::target::{DotnetVerb, choose_all, each};
 use crate::cli::{self, Profiler, ProfilerLibrary};
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -30,7 +30,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
         timeout_ms: u32::try_from(options.timeout.as_millis()).unwrap_or(u32::MAX),
         client_data: data(options.data.as_deref().unwrap_or_default())?,
     };
-    let all = choose_all(&options.target, options.all.all, output).await?;
+    let all = choose_all(&options.target, options.all.all, DotnetVerb::PROFILER, output).await?;
     let attach = async |chosen: ResolvedTarget, output: Output| {
         let mut timeouts = Timeouts::default();
         timeouts.load = options.timeout.saturating_add(LOAD_TIME);
@@ -45,7 +45,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
 async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Result<u8> {
     let (class_id, path) = library(&options.library)?;
     let profiler = StartupProfiler { class_id, path };
-    let all = choose_all(&options.target, options.all.all, output).await?;
+    let all = choose_all(&options.target, options.all.all, DotnetVerb::PROFILER, output).await?;
     let set = async |chosen: ResolvedTarget, output: Output| {
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!(

@@ -20,7 +20,7 @@ use runtap_transport::naming::{SocketName, port_address};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
-use super::target::{resolve, target_spec};
+use super::target::{DotnetVerb, resolve, target_spec};
 use super::trace::signal_of;
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
@@ -102,7 +102,7 @@ async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
-            let mut targets = resolve(&target, false, output).await?;
+            let mut targets = resolve(&target, false, DotnetVerb::RECORD, output).await?;
             targets.pop().ok_or_else(|| usage("no process was chosen"))?
         }
     };

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::interrupt::unless;
 use super::record::{code_of, stop_requests, with_socket};
-use super::target::{resolve, target_spec};
+use super::target::{DotnetVerb, resolve, target_spec};
 use crate::cli::{PlayedSide, Replay, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -66,7 +66,7 @@ async fn play_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::R
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
-            let mut targets = resolve(&target, false, output).await?;
+            let mut targets = resolve(&target, false, DotnetVerb::REPLAY, output).await?;
             targets.pop().ok_or_else(|| usage("no process was chosen"))?
         }
     };

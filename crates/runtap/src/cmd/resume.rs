@@ -9,7 +9,7 @@ use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use super::failure::explain;
 use super::named_port::warn_of_exposure;
-use super::target::{each, resolve, target_spec};
+use super::target::{DotnetVerb, each, resolve, target_spec};
 use super::trace::{guard_arguments, show_guard_event};
 use crate::cli::Resume;
 use crate::exit::{self, expected};
@@ -27,7 +27,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
         }
         return Err(expected(exit::NO_TARGET, format!("nobody has dialled in on {}", path.display()), None));
     }
-    let all = resolve(&target, options.all.all, output).await?;
+    let all = resolve(&target, options.all.all, DotnetVerb::RESUME, output).await?;
     let resume_one = async |chosen: ResolvedTarget, _: Output| {
         resume(&chosen, options.duration, Some(&guard_arguments()), &show).await.map_err(resume_error)?;
         Ok(exit::OK)

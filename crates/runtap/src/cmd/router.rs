@@ -21,7 +21,7 @@ use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
 
 use self::names::names;
 use super::address::{LISTEN, resolve};
-use super::target::{choose, token};
+use super::target::{DotnetVerb, choose, token};
 use crate::cli::{self, IpcServer, ModeOptions, RouterListen, RuntimeConnects, RuntimeListens, Target};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -212,7 +212,8 @@ async fn connect_to_runtime(
             "which runtime? give --tcp-client HOST:PORT, or a process of this machine with -p or -n",
         ));
     }
-    let chosen = choose(&Target { word: None, options: runtime.target.clone() }, output).await?;
+    let chosen =
+        choose(&Target { word: None, options: runtime.target.clone() }, DotnetVerb::ROUTER, output).await?;
     if chosen.runtime().is_some() {
         return Err(usage("a port on which a runtime dials in belongs to server-server or client-server"));
     }

@@ -4,7 +4,7 @@ use runtap_diag::environment::Change;
 use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
-use super::target::{choose_all, each, split_target};
+use super::target::{DotnetVerb, choose_all, each, split_target};
 use crate::cli::SetEnv;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -14,7 +14,7 @@ pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> 
     // Parse all words before the first change takes effect.
     let changes = words.iter().map(|word| Change::parse(word)).collect::<Result<Vec<_>, _>>();
     let changes = changes.map_err(|error| usage(error.to_string()))?;
-    let all = choose_all(&target, options.all.all, output).await?;
+    let all = choose_all(&target, options.all.all, DotnetVerb::SET_ENV, output).await?;
     each(all, output, async |chosen, output| set_variables(&chosen, &changes, output).await).await
 }
 

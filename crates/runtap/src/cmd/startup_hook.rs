@@ -3,7 +3,7 @@
 use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
-use super::target::{choose_all, each, reject_remote, split_target};
+use super::target::{DotnetVerb, choose_all, each, reject_remote, split_target};
 use crate::cli::StartupHook;
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -17,7 +17,7 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
     // Runtimes require absolute paths. An empty path is an error, not the current directory.
     let absolute = if path.is_empty() { path.clone() } else { absolute_path(path)? };
     let path = &absolute;
-    let all = choose_all(&target, options.all.all, output).await?;
+    let all = choose_all(&target, options.all.all, DotnetVerb::STARTUP_HOOK, output).await?;
     reject_remote(
         &all,
         "the assembly lies on the target's machine, and a wrong one would end the program: it is checked there",

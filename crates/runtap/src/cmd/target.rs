@@ -1,5 +1,6 @@
 //! Selects the target processes from the options with [`runtap_target`], and runs a verb on each of them.
 
+mod dotnet_verb;
 mod terminal;
 mod words;
 
@@ -7,9 +8,12 @@ use std::path::Path;
 
 use runtap_os::shell;
 use runtap_record::Stops;
-use runtap_target::{Examined, ResolvedTarget, TargetArgs, TargetSpec, stuck_at_startup};
+use runtap_target::{
+    Error, Examined, ManagedTarget, ResolvedTarget, TargetArgs, TargetSpec, stuck_at_startup,
+};
 use runtap_transport::remote::{RemoteAddress, Token, TokenError};
 
+pub(super) use self::dotnet_verb::DotnetVerb;
 use self::terminal::Terminal;
 use self::words::{TAKE_ALL, TAKE_ONE, no_target};
 pub(super) use self::words::{spec_error, target_error};
@@ -76,38 +80,71 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     })
 }
 
-/// Finds the process that the options specify.
+/// Finds the .NET process that the options specify.
 ///
 /// # Errors
-/// No target is specified (exit code 2), or the process does not exist or has no usable socket (exit code 3).
+/// No target is specified (exit code 2), or the process does not exist, has no usable socket or is a Java program (exit code 3).
 #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
-pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<ResolvedTarget> {
-    let chosen = target_spec(target)?.resolve(&Terminal(output)).await;
-    match chosen {
+pub(super) async fn choose(
+    target: &Target,
+    verb: DotnetVerb,
+    output: Output,
+) -> anyhow::Result<ResolvedTarget> {
+    match target_spec(target)?.resolve(&Terminal(output)).await {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(target_error(error, TAKE_ONE, output).await),
+        Err(error) => Err(dotnet_error(error, verb, TAKE_ONE, output).await),
     }
 }
 
-/// Finds the processes that the options specify: several only with `--all` and a name, and of a single user.
+/// Finds the .NET processes that the options specify: several only with `--all` and a name, and of a single user.
 ///
 /// # Errors
 /// The errors of [`choose`].
 pub(super) async fn choose_all(
     target: &Target,
     all: bool,
+    verb: DotnetVerb,
     output: Output,
 ) -> anyhow::Result<Vec<ResolvedTarget>> {
-    resolve(&target_spec(target)?, all, output).await
+    resolve(&target_spec(target)?, all, verb, output).await
 }
 
-/// Finds the processes of a target specification.
+/// Finds the .NET processes and Java programs that the options specify: several only with `--all` and a name, and of a single user.
+///
+/// # Errors
+/// No target is specified (exit code 2), or the process does not exist or has no usable socket (exit code 3).
+pub(super) async fn choose_managed(
+    target: &Target,
+    all: bool,
+    output: Output,
+) -> anyhow::Result<Vec<ManagedTarget>> {
+    let (spec, terminal) = (target_spec(target)?, Terminal(output));
+    let chosen = if all {
+        spec.resolve_all_managed(&terminal).await
+    } else {
+        spec.resolve_managed(&terminal).await.map(|one| vec![one])
+    };
+    match chosen {
+        Ok(chosen) => Ok(chosen),
+        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
+    }
+}
+
+async fn dotnet_error(error: Error, verb: DotnetVerb, several: &str, output: Output) -> anyhow::Error {
+    match error {
+        Error::Java(java) => verb.error_on_java(&java).await,
+        error => target_error(error, several, output).await,
+    }
+}
+
+/// Finds the .NET processes of a target specification.
 ///
 /// # Errors
 /// The errors of [`choose`].
 pub(super) async fn resolve(
     spec: &TargetSpec,
     all: bool,
+    verb: DotnetVerb,
     output: Output,
 ) -> anyhow::Result<Vec<ResolvedTarget>> {
     let terminal = Terminal(output);
@@ -118,7 +155,7 @@ pub(super) async fn resolve(
     };
     match chosen {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
+        Err(error) => Err(dotnet_error(error, verb, TAKE_ALL, output).await),
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Java> {
     };
     let offset = |at: usize| usize::try_from(number(at)?).ok();
     let (mut at, count) = (offset(24)?, number(28)?);
-    let mut java = Java::default();
+    let mut java = Java { has_counters: true, ..Java::default() };
     for _ in 0..count.min(MOST_COUNTERS) {
         // The rest may be missing if the file was truncated.
         let Some(length) = offset(at).filter(|length| *length >= COUNTER) else { break };
@@ -64,6 +64,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Java> {
                 "java.property.java.version" => java.version = value,
                 "java.property.java.vm.version" => java.vm_version = value,
                 "java.property.java.vm.name" => java.vm_name = value,
+                "java.property.java.vm.info" => java.vm_info = value,
+                "java.property.java.vm.vendor" => java.vendor = value,
+                "java.property.java.home" => java.home = value,
+                "java.rt.vmArgs" => java.arguments = value,
+                "java.rt.vmFlags" => java.flags = value,
                 _ => {}
             }
         }
@@ -108,11 +113,12 @@ pub(super) mod tests {
         file
     }
 
-    const TEXTS: [(&str, &str); 4] = [
+    const TEXTS: [(&str, &str); 5] = [
         ("sun.rt.javaCommand", "shop.Main --port 80"),
         ("java.property.java.version", "17.0.15"),
         ("java.property.java.vm.version", "17.0.15+6"),
         ("java.property.java.vm.name", "OpenJDK 64-Bit Server VM"),
+        ("java.rt.vmArgs", "-Xmx1g"),
     ];
 
     #[test]
@@ -121,6 +127,7 @@ pub(super) mod tests {
             let java = parse(&file(little, &TEXTS)).unwrap();
             assert_eq!(java.version(), Some("17.0.15"));
             assert_eq!((java.command.as_str(), java.vm_name.as_str()), (TEXTS[0].1, TEXTS[3].1));
+            assert_eq!((java.arguments.as_str(), java.has_counters), (TEXTS[4].1, true));
         }
     }
 
@@ -135,12 +142,12 @@ pub(super) mod tests {
         // A counter of length 0 must not cause an endless loop.
         let mut idle = whole;
         idle[HEADER..HEADER + 4].fill(0);
-        assert_eq!(parse(&idle), Some(Java::default()));
+        assert_eq!(parse(&idle), Some(Java { has_counters: true, ..Java::default() }));
     }
 
     proptest! {
         #[test]
-        fn a_truncated_file_yields_a_part_of_the_values(little: bool, end in 0..400_usize) {
+        fn a_truncated_file_yields_a_part_of_the_values(little: bool, end in 0..600_usize) {
             let whole = file(little, &TEXTS);
             let part = parse(&whole[..end.min(whole.len())]);
             let all = parse(&whole).unwrap();
@@ -149,7 +156,7 @@ pub(super) mod tests {
                 return Ok(());
             };
             prop_assert!(part.command.is_empty() || part.command == all.command);
-            prop_assert!(part.vm_name.is_empty() || end >= whole.len());
+            prop_assert!(part.arguments.is_empty() || end >= whole.len());
         }
 
         #[test]

@@ -1,9 +1,12 @@
 //! Descriptions of Java virtual machines.
 
-/// A Java virtual machine, described by its performance counters. A missing value is empty.
+/// A Java virtual machine, described by its performance counters, or else by its command line and its installation. A missing
+/// value is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Java {
+    /// Whether the values come from performance counters.
+    pub has_counters: bool,
     /// The main class or archive, followed by the arguments (`sun.rt.javaCommand`).
     pub command: String,
     /// `java.version`, such as `17.0.15`. Missing before Java 9.
@@ -12,7 +15,21 @@ pub struct Java {
     pub vm_version: String,
     /// `java.vm.name`, such as `OpenJDK 64-Bit Server VM`.
     pub vm_name: String,
+    /// `java.vm.info`, such as `mixed mode, sharing`.
+    pub vm_info: String,
+    /// `java.vm.vendor`, such as `Eclipse Adoptium`.
+    pub vendor: String,
+    /// `java.home`, as seen by the process.
+    pub home: String,
+    /// The arguments of the virtual machine, including those in environment variables and argument files (`java.rt.vmArgs`), without
+    /// the class path.
+    pub arguments: String,
+    /// The options in the file `.hotspotrc` (`java.rt.vmFlags`).
+    pub flags: String,
 }
+
+/// The package of the launcher that compiles and runs a source file (`java Main.java`, JEP 330).
+const SOURCE_LAUNCHER: &str = "jdk.compiler/com.sun.tools.javac.launcher.";
 
 /// Options of the launcher whose value is the next argument (`java --help`).
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing else tells a machine"))]
@@ -65,10 +82,14 @@ impl Java {
         Self { command: command.join(" "), ..Self::default() }
     }
 
-    /// Returns the main class without its module, or the file name of the archive with `.jar`. A path is truncated at its first
-    /// space.
+    /// Returns the main class without its module, or the file name of the archive with `.jar`, or of the source file with `.java`. A
+    /// path is truncated at its first space.
     pub fn main(&self) -> Option<&str> {
-        let first = self.command.split(' ').next().unwrap_or_default();
+        let mut words = self.command.split(' ');
+        let mut first = words.next().unwrap_or_default();
+        if first.starts_with(SOURCE_LAUNCHER) {
+            first = words.next().unwrap_or(first);
+        }
         // The class of a module, or the file name of a path.
         let name = first.rsplit('/').next().unwrap_or(first);
         Some(name).filter(|name| !name.is_empty())
@@ -92,6 +113,9 @@ mod tests {
             Some("com.sun.tools.javac.Main")
         );
         assert_eq!(main(""), None);
+        let launcher = "jdk.compiler/com.sun.tools.javac.launcher.Main";
+        assert_eq!(main(&format!("{launcher} src/Main.java 80")).as_deref(), Some("Main.java"));
+        assert_eq!(main(launcher).as_deref(), Some("com.sun.tools.javac.launcher.Main"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use runtap_transport::linux::Capabilities;
 use super::environment::Environment;
 use super::runtime::Runtime;
 use super::security::Policy;
-use crate::Startup;
+use crate::{Java, Startup};
 
 /// The facts about a process.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +56,8 @@ pub struct Facts {
     pub environment: Option<Environment>,
     /// The runtime of the process.
     pub runtime: Runtime,
+    /// The description of a Java virtual machine. `None` for other processes.
+    pub java: Option<Java>,
     /// The progress of the runtime's startup.
     pub startup: Startup,
     /// Whether the thread of a diagnostics server exists. `None` if unknown.
@@ -67,7 +69,7 @@ pub struct Facts {
     /// Whether its own socket may be among entries of its temporary directory that were not checked, because there are too many and
     /// the socket's name is unknown.
     pub crowded: bool,
-    /// The directory in which its runtime creates the socket. `None` if unknown.
+    /// The directory in which its runtime creates the socket: TMPDIR, and for a Java virtual machine always `/tmp`. `None` if unknown.
     pub temp: Option<TempDir>,
     /// The helper program that writes its dumps.
     pub createdump: Createdump,
@@ -79,7 +81,7 @@ pub struct Facts {
     pub viewer: Viewer,
 }
 
-/// The processes that look like .NET.
+/// The processes that look like .NET or Java.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Survey {
@@ -251,6 +253,11 @@ impl Facts {
             steps.push(format!("{}: {}{deleted}", socket.path.display(), socket.state));
         }
         steps
+    }
+
+    /// Whether it runs a Java virtual machine, and nothing of .NET was found.
+    pub fn is_jvm(&self) -> bool {
+        self.runtime == Runtime::Jvm && !self.is_dotnet()
     }
 
     /// Whether it looks like a .NET program, reachable or not.

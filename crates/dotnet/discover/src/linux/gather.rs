@@ -1,5 +1,6 @@
 //! Gathers the [`Facts`] about one process from `/proc`. What can't be read is left out; nothing is judged.
 
+use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,8 @@ impl System {
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
         let temp = match (&environment, &view) {
-            (Some(environment), Some(view)) => Some(temp_of(view, environment)),
+            (_, Some(view)) if runtime == Runtime::Jvm => Some(temp_of(view, None)),
+            (Some(environment), Some(view)) => Some(temp_of(view, environment.tmpdir.as_deref())),
             _ => None,
         };
         Facts {
@@ -79,6 +81,7 @@ impl System {
             exe,
             environment,
             runtime,
+            java: None,
             label: security::label(dir),
             policy: self.policy(),
             viewer: self.viewer(),
@@ -228,8 +231,8 @@ pub(super) fn state(status: &Status, pid: u32) -> ProcessState {
     }
 }
 
-fn temp_of(view: &FileView, environment: &Environment) -> TempDir {
-    let told = temp_dir(environment.tmpdir.as_deref());
+fn temp_of(view: &FileView, tmpdir: Option<&OsStr>) -> TempDir {
+    let told = temp_dir(tmpdir);
     let path = view.absolute(&told).unwrap_or(told);
     let state = match view.rights() {
         Some(rights) => temp_state(view.folder(&path.join("x")), &rights),

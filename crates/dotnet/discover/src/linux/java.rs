@@ -48,25 +48,27 @@ impl JvmFiles {
 }
 
 impl Search<'_> {
-    /// Returns the process if it has mapped the virtual machine's library.
+    /// Returns the process if it has mapped the virtual machine's library. If that `is_known`, the program may have any path.
     pub(super) fn jvm_without_counters(
         &mut self,
         candidate: &Candidate,
         status: Option<Status>,
         files: &JvmFiles,
+        is_known: bool,
     ) -> Option<Process> {
         let number = status.as_ref().map_or(candidate.pid, |status| status.ns_pid);
         let exe = candidate.dir.exe()?;
-        if !is_called_java(&exe) && files.attached.binary_search(&number).is_err() {
+        let is_launcher = is_called_java(&exe) || files.attached.binary_search(&number).is_ok();
+        if !is_known && !is_launcher {
             return None;
         }
         let status = status.or_else(|| candidate.dir.status())?;
         let left = self.map_budgets.left(status.uid);
-        let mut has_library = false;
+        let mut has_library = is_known;
         let (read, _) = candidate
             .dir
             .lines("maps", left.max(MIN_MAPS), |line| {
-                has_library = is_library(line);
+                has_library = has_library || is_library(line);
                 has_library
             })
             .ok()?;
@@ -75,27 +77,32 @@ impl Search<'_> {
             return None;
         }
         let (comm, start) = candidate.dir.stat()?;
-        let version = self.version(candidate, &status, &exe).unwrap_or_default();
+        let installation = self.installation(candidate, &status, &exe).unwrap_or_default();
         let process =
             self.describe(candidate, ProcessKind::Jvm, Vec::new(), Snapshot { status, comm, start });
-        let java = Java { version, ..Java::of_command_line(&process.command_line) };
-        Some(Process { java: Some(java), ..process })
+        // Other programs that contain a virtual machine have other arguments.
+        let words = if is_launcher { &*process.command_line } else { &[] };
+        let command = Java::of_command_line(words).command;
+        Some(Process { java: Some(Java { command, ..installation }), ..process })
     }
 
-    /// Reads the version from the installation of an executable.
-    fn version(&mut self, candidate: &Candidate, status: &Status, exe: &Path) -> Option<String> {
+    /// Reads the version and the vendor from the installation of an executable.
+    fn installation(&mut self, candidate: &Candidate, status: &Status, exe: &Path) -> Option<Java> {
         let home = exe.parent()?.parent()?;
         // In Java 8 the `jre` directory is inside the installation.
         let outer = home.parent().filter(|_| home.ends_with("jre"));
-        [Some(home), outer].into_iter().flatten().find_map(|home| {
-            let place = candidate.location(&home.join("release"));
+        [Some(home), outer].into_iter().flatten().find_map(|folder| {
+            let place = candidate.location(&folder.join("release"));
             let file = File::from(self.paths.open(candidate.path_owner(status), &place, FILE).ok()?);
             if !file.metadata().ok()?.is_file() {
                 return None;
             }
             let mut text = Vec::new();
             file.take(MAX_RELEASE).read_to_end(&mut text).ok()?;
-            version_in(&String::from_utf8_lossy(&text))
+            let text = String::from_utf8_lossy(&text);
+            let version = value_in(&text, "JAVA_VERSION").filter(|version| is_version(version))?;
+            let vendor = value_in(&text, "IMPLEMENTOR").unwrap_or_default();
+            Some(Java { version, vendor, home: home.to_string_lossy().into_owned(), ..Java::default() })
         })
     }
 }
@@ -113,11 +120,15 @@ fn is_library(line: &[u8]) -> bool {
     line.strip_suffix(b" (deleted)").unwrap_or(line).ends_with(b"/libjvm.so")
 }
 
-/// Parses `JAVA_VERSION="17.0.15"` in the file `release`.
-fn version_in(release: &str) -> Option<String> {
-    let value = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?.trim().trim_matches('"');
-    let is_version = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-    (!value.is_empty() && value.len() < 100 && value.chars().all(is_version)).then(|| value.to_owned())
+/// Returns the value of a line such as `JAVA_VERSION="17.0.15"` in the file `release`.
+fn value_in(release: &str, name: &str) -> Option<String> {
+    let mut lines = release.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let value = lines.next()?.trim().trim_matches('"');
+    (!value.is_empty() && value.len() < 100).then(|| value.to_owned())
+}
+
+fn is_version(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c))
 }
 
 #[cfg(test)]
@@ -145,6 +156,7 @@ mod tests {
 
     #[test]
     fn the_version_is_one_or_none() {
+        let version_in = |text| value_in(text, "JAVA_VERSION").filter(|version| is_version(version));
         assert_eq!(version_in("A=b\nJAVA_VERSION=\"17.0.15\"\nX=y\n").as_deref(), Some("17.0.15"));
         assert_eq!(version_in("JAVA_VERSION=\"25-ea\"").as_deref(), Some("25-ea"));
         for text in ["", "JAVA_VERSION=", "JAVA_VERSION=\"1\u{1b}[m\"", "XJAVA_VERSION=1"] {

@@ -32,7 +32,7 @@ impl Reason {
         if shows_none && facts.deleted.is_empty() {
             return vec![Self::NotDotnet];
         }
-        if facts.runtime == Runtime::Jvm && facts.deleted.is_empty() {
+        if facts.is_jvm() {
             return vec![Self::Jvm { pid: facts.pid }];
         }
         if facts.hidden {

@@ -125,7 +125,7 @@ impl<'a> Search<'a> {
             let Some(candidate) = self.candidate(pid, check) else { continue };
             let found = match self.dotnet(&candidate) {
                 Some((sockets, seen)) => Some(self.describe(&candidate, ProcessKind::Dotnet, sockets, seen)),
-                None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
+                None => options.jvm.then(|| self.jvm(&candidate, &own_jvms, false)).flatten(),
             };
             processes.extend(found.filter(|process| {
                 options.all_users || self.system.uid == 0 || process.uid == self.system.uid
@@ -266,13 +266,26 @@ impl<'a> Search<'a> {
         jvms(&mut self.jvms, listing, |name| self.system.open_default_temp(name))
     }
 
-    fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
+    /// Returns the process with this id and a virtual machine's library, which was found in its memory map.
+    pub(super) fn known_jvm(&mut self, pid: u32) -> Option<Process> {
+        let candidate = self.candidate(pid, NamespaceCheck::All)?;
+        let own = self.own_jvms();
+        self.jvm(&candidate, &own, true)
+    }
+
+    /// Returns the process if it has performance counters, or if a virtual machine's library `is_known` to be mapped or found.
+    fn jvm(&mut self, candidate: &Candidate, own: &Jvms, is_known: bool) -> Option<Process> {
         // Processes control how their temporary directory is reached, so its path is resolved once.
         let (status, theirs) = if candidate.other_mount {
             let status = candidate.dir.status()?;
             let folder = Location::Root("/tmp".into());
-            let folder = self.paths.open(candidate.path_owner(&status), &folder, FOLDER).ok()?;
-            (Some(status), Some(folder))
+            match self.paths.open(candidate.path_owner(&status), &folder, FOLDER) {
+                Ok(folder) => (Some(status), Some(folder)),
+                Err(_) if is_known => {
+                    return self.jvm_without_counters(candidate, Some(status), &JvmFiles::default(), true);
+                }
+                Err(_) => return None,
+            }
         } else {
             (None, None)
         };
@@ -303,7 +316,7 @@ impl<'a> Search<'a> {
             are_its_own.then_some(java)
         });
         let (Some(java), Some(status)) = (java, &status) else {
-            return self.jvm_without_counters(candidate, status, &files);
+            return self.jvm_without_counters(candidate, status, &files, is_known);
         };
         let (comm, start) = candidate.dir.stat()?;
         let seen = Snapshot { status: status.clone(), comm, start };

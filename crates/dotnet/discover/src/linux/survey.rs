@@ -33,7 +33,8 @@ impl Search<'_> {
             Some((candidate, found)) => {
                 let probe = self.probe_runtime(&candidate, &found);
                 let found = self.with_new_sockets(pid, found, &probe);
-                self.system.gather(&candidate.dir, pid, found, probe)
+                let facts = self.system.gather(&candidate.dir, pid, found, probe);
+                self.with_java(facts)
             }
             None if self.system.is_hidden(pid) => self.system.facts_of_none(pid, ProcessState::Hidden),
             None => self.system.facts_of_none(pid, ProcessState::Gone),
@@ -65,16 +66,21 @@ impl Search<'_> {
         probe
     }
 
-    pub(super) fn dotnet_facts(&mut self) -> Survey {
+    fn with_java(&mut self, facts: Facts) -> Facts {
+        let known = if facts.is_jvm() { self.known_jvm(facts.pid) } else { None };
+        Facts { java: known.and_then(|process| process.java), ..facts }
+    }
+
+    pub(super) fn managed_facts(&mut self) -> Survey {
         let mut survey = Survey::default();
         for pid in proc_files::pids(&self.system.proc_root) {
-            let facts = self.dotnet_facts_of(pid, &mut survey.not_looked_at);
+            let facts = self.managed_facts_of(pid, &mut survey.not_looked_at);
             survey.processes.extend(facts);
         }
         survey
     }
 
-    fn dotnet_facts_of(&mut self, pid: u32, not_looked_at: &mut usize) -> Option<Facts> {
+    fn managed_facts_of(&mut self, pid: u32, not_looked_at: &mut usize) -> Option<Facts> {
         let (candidate, found) = self.find(pid)?;
         // For most processes the memory map is enough.
         let alive =
@@ -83,13 +89,13 @@ impl Search<'_> {
             return None;
         }
         let probe = self.probe_runtime(&candidate, &found);
-        let is_other = matches!(probe.runtime, Runtime::None | Runtime::Jvm);
-        if !found.is_reachable(pid) && (is_other || probe.is_unread()) {
+        if !found.is_reachable(pid) && (probe.runtime == Runtime::None || probe.is_unread()) {
             *not_looked_at += usize::from(probe.is_unread());
             return None;
         }
         let found = self.with_new_sockets(pid, found, &probe);
         let facts = self.system.gather(&candidate.dir, pid, found, probe);
-        (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
+        let is_managed = facts.is_dotnet() || facts.runtime.is_too_old() || facts.is_jvm();
+        is_managed.then(|| self.with_java(facts))
     }
 }

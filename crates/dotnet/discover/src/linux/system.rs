@@ -1,10 +1,11 @@
 //! The system that is examined, and queries of it.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use runtap_objfile::elf::Header;
 use runtap_transport::linux::{ProcDir, Root};
 
 use super::FileView;
@@ -109,9 +110,16 @@ impl System {
         pids.iter().map(|pid| search.facts(*pid)).collect()
     }
 
-    /// Returns all processes that look like .NET, reachable or not, ordered by process id. Examines every process of the machine.
-    pub fn dotnet_facts(&self) -> Survey {
-        Search::new(self).dotnet_facts()
+    /// Returns the process `pid` if it runs a Java virtual machine.
+    pub fn jvm(&self, pid: u32) -> Option<Process> {
+        let mut search = Search::new(self).for_one();
+        search.facts(pid).is_jvm().then(|| search.known_jvm(pid)).flatten()
+    }
+
+    /// Returns all processes that look like .NET or Java, reachable or not, ordered by process id. Examines every process of the
+    /// machine.
+    pub fn managed_facts(&self) -> Survey {
+        Search::new(self).managed_facts()
     }
 
     /// Returns the diagnostics settings in the environment of a process, and its real user id. [`Self::facts`] includes both, but
@@ -124,6 +132,24 @@ impl System {
         let status = dir.status().ok_or(io::ErrorKind::NotFound)?;
         let mut alone = u64::MAX;
         Ok((dir.environment(&mut alone)?, status.uid))
+    }
+
+    /// Returns all variables of the environment with which a process was started, as `NAME=VALUE`. Limited in length.
+    ///
+    /// # Errors
+    /// Returns an error if the process has exited or access is denied.
+    pub fn variables(&self, pid: u32) -> io::Result<Vec<String>> {
+        let environ = ProcDir::open(&self.proc_root, pid)?.environ()?;
+        let entries = environ.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
+    }
+
+    /// Returns the processor that the program of a process was compiled for, in the words of .NET. `None` if unknown.
+    pub fn arch(&self, pid: u32) -> Option<&'static str> {
+        let mut header = [0; Header::LEN];
+        let mut program = ProcDir::open(&self.proc_root, pid).and_then(|dir| dir.open_executable()).ok()?;
+        program.read_exact(&mut header).ok()?;
+        Header::decode(&header).ok()?.machine.name()
     }
 
     /// Whether a process is stopped (`SIGSTOP`). [`Self::facts`] includes this, but takes longer.

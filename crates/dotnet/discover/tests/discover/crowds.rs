@@ -55,7 +55,7 @@ fn a_long_path_is_resolved_once_for_all_names() {
         fake.add(&process);
         fake.clock_of(&pid.to_string(), None);
     }
-    let facts = fake.system().dotnet_facts().processes;
+    let facts = fake.system().managed_facts().processes;
     assert_eq!(facts.len(), 100);
     assert_eq!(facts[0].sockets.len(), 1000);
 }

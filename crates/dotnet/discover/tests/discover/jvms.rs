@@ -105,6 +105,18 @@ fn java_machines_without_counters_are_found_by_their_library() {
     let java = all[0].java.as_ref().unwrap();
     assert_eq!((java.main(), java.version()), (Some("shop.Main"), Some("17.0.15")));
     assert_eq!(java.command, "shop.Main --port 80");
+    assert_eq!((java.vendor.as_str(), java.home.as_str()), ("x", home.to_str().unwrap()));
+    assert!(!java.has_counters);
+    // By its process id, a machine is found in any program, without a guess about the program's arguments.
+    let system = System::at(fake.dir.path(), uid);
+    assert_eq!(system.jvm(42).as_ref(), Some(&all[0]));
+    let other = system.jvm(44).unwrap();
+    assert_eq!((other.kind, other.java.unwrap().main()), (ProcessKind::Jvm, None));
+    assert_eq!((system.jvm(45), system.jvm(46)), (None, None));
+    let facts = system.managed_facts().processes;
+    assert_eq!(facts.iter().map(|facts| facts.pid).collect::<Vec<_>>(), [42, 43, 44]);
+    assert_eq!(facts[0].java, all[0].java);
+    assert!(facts.iter().all(|facts| facts.is_jvm() && !facts.is_dotnet()));
     let java = all[1].java.as_ref().unwrap();
     assert_eq!((java.main(), java.version()), (None, None));
     // Instead of a version file there may be a pipe, which would block, or a link to another user's file.

@@ -131,7 +131,7 @@ fn a_socket_created_during_the_search_is_not_reported_as_deleted() {
                 fake.socket("tmp", 52, 900);
                 pipe.write_all(RUNTIME.as_bytes()).unwrap();
             });
-            if is_survey { fake.system().dotnet_facts().processes.remove(0) } else { fake.facts(52) }
+            if is_survey { fake.system().managed_facts().processes.remove(0) } else { fake.facts(52) }
         });
         assert_eq!(Reason::all(&facts), [], "{facts:#?}");
         assert!(facts.endpoint().is_some(), "{facts:#?}");

@@ -198,7 +198,7 @@ fn environments_of_all_processes_together_are_bounded() {
         fs::File::options().write(true).open(environ).unwrap().set_len(7 << 20).unwrap();
         fake.socket("own", pid, 900);
     }
-    let facts = fake.system().dotnet_facts().processes;
+    let facts = fake.system().managed_facts().processes;
     assert_eq!(facts.len(), 20);
     let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_truncated).count();
     assert!((5..15).contains(&cut), "{cut} of 20");
@@ -225,7 +225,7 @@ fn a_crowded_folder_hides_no_socket_under_any_path() {
     for other in &bound[1..] {
         fs::hard_link(first, other).unwrap();
     }
-    let facts = fake.system().dotnet_facts().processes;
+    let facts = fake.system().managed_facts().processes;
     assert_eq!(
         facts.iter().map(|facts| (facts.pid, facts.sockets.len())).collect::<Vec<_>>(),
         [(10, 1), (11, 1), (12, 1), (13, 1)]

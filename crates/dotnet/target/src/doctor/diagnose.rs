@@ -14,16 +14,21 @@ use super::{Answer, Diagnosis, Examination, Finding, Severity};
 impl Examination {
     /// Returns the problems and how to fix them.
     pub fn diagnose(&self) -> Diagnosis {
+        if let Some(jvm) = &self.jvm {
+            return self.diagnose_jvm(jvm);
+        }
         let mut findings: Vec<Finding> = Reason::all(&self.facts).iter().map(obstacle).collect();
         if self.facts.runtime == (Runtime::Hidden { likely: false })
             && let Some(first) = findings.first_mut()
         {
-            first.detail.push_str("; runtap can't see whether it is a .NET program");
+            first.detail.push_str("; runtap can't see whether it is a .NET or Java program");
         }
         if self.facts.runtime == (Runtime::Unread { likely: false })
             && let Some(first) = findings.first_mut()
         {
-            first.detail.push_str("; its memory map is too long to determine whether it is a .NET program");
+            first
+                .detail
+                .push_str("; its memory map is too long to determine whether it is a .NET or Java program");
         }
         if findings.is_empty() {
             findings.extend(self.unanswered());
@@ -282,20 +287,7 @@ impl Examination {
         let facts = &self.facts;
         let info = |code, detail: String, fix: Fix| Finding::new(code, Severity::Info, detail, fix);
         let mut findings = Vec::new();
-        if facts.other_mount_namespace || facts.other_pid_namespace {
-            let container =
-                facts.container.as_ref().map(|id| format!(" (container {})", id.get(..12).unwrap_or(id)));
-            findings.push(info(
-                ReasonCode::OtherNamespace,
-                format!(
-                    "runs in other namespaces{}, where its PID is {}: it opens the files named in commands (dumps, hooks) \
-                     there",
-                    container.unwrap_or_default(),
-                    facts.ns_pid
-                ),
-                format!("from here, its files are below /proc/{}/root", facts.pid).into(),
-            ));
-        }
+        findings.extend(other_namespace(facts, "it opens the files named in commands (dumps, hooks) there"));
         match &facts.temp {
             Some(TempDir { path, .. })
                 if !facts.other_mount_namespace
@@ -348,7 +340,20 @@ fn is_truncated(socket: &Socket) -> bool {
     socket.path.file_name().is_none_or(|name| *name != *socket.name.to_string())
 }
 
-fn obstacle(reason: &Reason) -> Finding {
+/// Returns the finding for a process in other namespaces, with what follows from that.
+pub(super) fn other_namespace(facts: &Facts, effect: &str) -> Option<Finding> {
+    let container = facts.container.as_ref().map(|id| format!(" (container {})", id.get(..12).unwrap_or(id)));
+    let detail = format!(
+        "runs in other namespaces{}, where its PID is {}: {effect}",
+        container.unwrap_or_default(),
+        facts.ns_pid
+    );
+    let fix = format!("from here, its files are below /proc/{}/root", facts.pid);
+    (facts.other_mount_namespace || facts.other_pid_namespace)
+        .then(|| Finding::new(ReasonCode::OtherNamespace, Severity::Info, detail, fix))
+}
+
+pub(super) fn obstacle(reason: &Reason) -> Finding {
     Finding::new(reason.code(), Severity::Error, reason.to_string(), reason.fix())
 }
 

@@ -101,6 +101,10 @@ pub fn examine_queried(_system: &System, asked: Vec<(Facts, Answer)>) -> Vec<Exa
     asked.into_iter().map(|(facts, answer)| Examination { facts, answer }).collect()
 }
 
+/// Does nothing: Java programs are not examined on this system.
+#[allow(clippy::unused_async, reason = "the same as on Linux")]
+pub async fn query_jvms(_examinations: &mut [Examination]) {}
+
 /// Returns why each of the queried processes cannot be reached, or `None` if it can.
 pub fn reasons(system: &System, asked: Vec<(u32, Answer)>) -> Vec<Option<ReasonCode>> {
     let one = |(pid, answer)| Examination { facts: system.facts(pid), answer }.diagnose().reason();

@@ -13,6 +13,7 @@ use runtap_os::{allow_many_files, in_a_thread};
 use tokio::task::JoinSet;
 
 use crate::doctor::answer::{Answer, DEADLINE, query};
+use crate::doctor::jvm::{JvmExamination, query_jvms};
 use crate::doctor::{Finding, Severity};
 
 /// Poll interval and number of polls for a runtime whose server has not started yet. On an idle machine the server starts within
@@ -56,6 +57,8 @@ pub struct Examination {
     pub warnings: Vec<Warning>,
     /// The debugger that traces the process.
     pub tracer: Option<Holder>,
+    /// What attaching to the process depends on, if it is a Java program.
+    pub jvm: Option<JvmExamination>,
 }
 
 /// Examines one process. A process that is starting is given time to start. The work runs on its own thread, because the process
@@ -67,7 +70,9 @@ pub async fn examine(system: &System, pid: u32) -> io::Result<Examination> {
     let facts = settled(system, pid).await?;
     let answer = query(facts.endpoint(), DEADLINE).await;
     let system = system.clone();
-    in_a_thread(move || complete(&system, &system.holders(), facts, answer)).await
+    let mut examination = in_a_thread(move || complete(&system, &system.holders(), facts, answer)).await?;
+    query_jvms(std::slice::from_mut(&mut examination)).await;
+    Ok(examination)
 }
 
 /// Returns what the system shows of a process, after giving a runtime that starts or exits time to do so. Waits at most 3 s for a
@@ -180,7 +185,8 @@ fn complete(system: &System, holders: &Holders, facts: Facts, answer: Answer) ->
         ProcessState::Traced { by } => Some(system.holder(by)),
         _ => None,
     };
-    Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer }
+    let jvm = facts.is_jvm().then(|| JvmExamination::of(&facts));
+    Examination { facts, answer, clients, awaited, warnings: diagnostic_ports::lint(&value), tracer, jvm }
 }
 
 fn awaited(system: &System, holders: &Holders, facts: &Facts, value: &[u8]) -> Vec<AwaitedPort> {

@@ -13,6 +13,8 @@ mod diagnose;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod examine;
 #[cfg(target_os = "linux")]
+mod jvm;
+#[cfg(target_os = "linux")]
 mod machine;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
@@ -22,10 +24,14 @@ use runtap_discover::{Fix, ReasonCode};
 pub use self::answer::{Answer, query};
 #[cfg(target_os = "linux")]
 pub use self::examine::AwaitedPort;
+#[cfg(not(target_os = "linux"))]
+pub use self::examine::query_jvms;
 pub use self::examine::{
     Examination, examine, examine_queried, explain, no_dumps, query_all, reasons, settled, stopped,
     stuck_at_startup,
 };
+#[cfg(target_os = "linux")]
+pub use self::jvm::{JvmExamination, Listener, query_jvms};
 #[cfg(target_os = "linux")]
 pub use self::machine::machine;
 
@@ -75,7 +81,7 @@ impl Finding {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// Whether the runtime answers.
+    /// Whether the runtime answers; for a Java program, whether no obstacle to attaching was found.
     pub reachable: bool,
     /// The findings. Empty if there are no problems.
     pub findings: Vec<Finding>,

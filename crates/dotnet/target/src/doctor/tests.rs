@@ -1,5 +1,6 @@
 //! Every finding from its facts. How such facts occur is tested on real processes elsewhere.
 
+mod jvm;
 mod machine;
 
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ use runtap_target::ResolvedTarget;
 use super::failure::explain;
 use super::fix;
 use super::interrupt::unless;
-use super::target::{choose_all, each, reject_remote};
+use super::target::{DotnetVerb, choose_all, each, reject_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -31,7 +31,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     }
     // Open the files before any process is contacted.
     let prepared = Cell::new(Some(prepare(options, None)?));
-    let all = unless(&stops, choose_all(&options.target, options.all.all, output)).await?;
+    let all = unless(&stops, choose_all(&options.target, options.all.all, DotnetVerb::DUMP, output)).await?;
     reject_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));

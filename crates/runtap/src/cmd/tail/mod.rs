@@ -15,7 +15,7 @@ use super::events::{choice, warn_of_unmet};
 use super::failure::{recording_error, with_pid};
 use super::interrupt::unless;
 use super::silence;
-use super::target::{choose_all, reject_stuck};
+use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::{Output, shared_stdout};
@@ -31,7 +31,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         output.note(asked::note(note));
     }
     let stops = Stops::listen()?;
-    let chosen = unless(&stops, choose_all(&options.target, options.all, output)).await?;
+    let chosen = unless(&stops, choose_all(&options.target, options.all, DotnetVerb::TAIL, output)).await?;
     // The session of a stuck process would fail with a misleading error about a lost connection.
     reject_stuck(&chosen, &stops).await?;
     let several = chosen.len() > 1;

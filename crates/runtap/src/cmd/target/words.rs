@@ -1,6 +1,5 @@
 //! Errors of the choice of a target: message, list, next step and exit code.
 
-use runtap_discover::Fix;
 use runtap_os::is_root;
 use runtap_target::{Error, MatchingProcess, RemoteError, SpecError};
 use runtap_transport::remote::{HandshakeError, Refusal, RemoteAddress};
@@ -62,11 +61,12 @@ pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Ou
         Error::UnknownUser(_) => {
             no_target(message, "a user that is not in /etc/passwd is given by number: --user UID")
         }
-        Error::NoMatch { name, user: _, java, .. } | Error::NoDotnetMatch { name, java, .. }
-            if !java.is_empty() =>
-        {
-            java_programs(&name, &java).await
+        Error::NoMatch { name, java, .. } if !java.is_empty() => {
+            let message = format!("no .NET process is called '{name}'; Java programs of that name:");
+            let hint = "trace one of them as a Java program: runtap jvm attach PID".to_owned();
+            with_list(exit::NO_TARGET, message, rows(&java), hint)
         }
+        Error::Environment { .. } => expected(exit::NO_TARGET, message, None),
         Error::NoMatch { name, user, silent, .. } => {
             let of = user.as_ref().map_or_else(String::new, |user| format!(" of user {user}"));
             let hint = match user {
@@ -75,15 +75,16 @@ pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Ou
                 }
                 None => "'runtap ps' lists the names; upper and lower case matter",
             };
-            no_target(format!("no .NET process{of} is called '{name}'{}", but(&silent)), hint)
+            no_target(format!("no .NET or Java process{of} is called '{name}'{}", but(&silent)), hint)
         }
-        Error::NoDotnetMatch { silent, .. } => no_target(
+        Error::NoManagedMatch { silent, .. } => no_target(
             message + &but(&silent),
             "'runtap doctor' lists those that do; upper and lower case matter",
         ),
         Error::OtherUsersOnly { name, user, processes } => {
             let whose = user.map_or_else(|| "our user".to_owned(), |user| format!("user {user}"));
-            let message = format!("no .NET process of {whose} is called '{name}'; those of others are:");
+            let message =
+                format!("no .NET or Java process of {whose} is called '{name}'; those of others are:");
             let hint = if is_root() {
                 "take one with -p PID, or those of a user with --user NAME"
             } else {
@@ -109,16 +110,6 @@ pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Ou
         Error::Io(error) => error.into(),
         error => error.into(),
     }
-}
-
-/// Creates the error for a name that only Java programs have.
-async fn java_programs(name: &str, java: &[MatchingProcess]) -> anyhow::Error {
-    let hint = match java {
-        [MatchingProcess { pid, .. }] => fix::text_after_checking_jvm(&[Fix::TraceJvm { pid: *pid }]).await,
-        _ => "trace one of them as a Java program: runtap jvm attach PID".to_owned(),
-    };
-    let message = format!("no .NET process is called '{name}'; Java programs of that name:");
-    with_list(exit::NO_TARGET, message, rows(java), hint)
 }
 
 /// Returns the next step after an error of a remote router, or `None` if unknown.

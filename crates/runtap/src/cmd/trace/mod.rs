@@ -30,7 +30,7 @@ use super::asked;
 use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
-use super::target::{reject_stuck, resolve, target_spec};
+use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
 use crate::cli::Trace;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -64,7 +64,8 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         TargetSpec::Port(port) => return recorder.record_at_port(port).await,
         target => target,
     };
-    let chosen = unless(&recorder.stops, resolve(&target, options.several.all, output)).await?;
+    let chosen =
+        unless(&recorder.stops, resolve(&target, options.several.all, DotnetVerb::TRACE, output)).await?;
     if chosen.len() > 1 {
         spec::check_several(&options)?;
     }

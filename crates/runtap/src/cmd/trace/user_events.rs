@@ -14,7 +14,7 @@ use crate::cli::Trace;
 use crate::cmd::asked::user_events_error;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
-use crate::cmd::target::{choose, reject_stuck};
+use crate::cmd::target::{DotnetVerb, choose, reject_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 use crate::units::Clock;
@@ -33,7 +33,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     config(0)?;
     let descriptor = open_data_file().map_err(|error| no_user_events(&error))?;
     let stops = Stops::listen()?;
-    let chosen = unless(&stops, choose(&options.target, output)).await?;
+    let chosen = unless(&stops, choose(&options.target, DotnetVerb::TRACE, output)).await?;
     if recording.resume_runtime {
         reject_stuck(std::slice::from_ref(&chosen), &stops).await?;
     }

@@ -1,10 +1,10 @@
 //! The Java program to attach to: selecting it, loading and unloading the agent, and presenting errors to users.
 
-use runtap_discover::{Options, Process, ProcessKind, Reason, System};
+use runtap_discover::{Fix, Options, Process, ProcessKind, Reason, System};
 use runtap_jvm_attach::codec::LoadError;
 use runtap_jvm_attach::{AgentAnswer, AttachError, CLibrary, Client, Jvm, PlacedLibrary, Timeouts};
 use runtap_os::in_a_thread;
-use runtap_target::local_name;
+use runtap_target::{local_name, name_of};
 
 use super::carried::{self, AgentLibrary, NAME};
 use crate::cli::JvmTarget;
@@ -183,7 +183,20 @@ pub(super) async fn unload(client: &Client) -> Result<bool, AttachError> {
 
 /// Returns advice for a process that is a .NET program.
 fn instead_of_jvm(pid: u32) -> String {
-    format!("process {pid} is a .NET program: 'runtap trace {pid}' records it")
+    format!("to record process {pid}, a .NET program: runtap trace -p {pid}")
+}
+
+/// Creates the error for a process without a JVM that can be attached to.
+fn not_a_jvm(pid: u32) -> anyhow::Error {
+    let facts = System::current().facts(pid);
+    if facts.is_dotnet() {
+        let name = name_of(&facts.command_line, &facts.comm);
+        let message =
+            format!("process {pid} ({name}) is a .NET program; 'runtap jvm attach' traces Java programs");
+        return expected(exit::NO_TARGET, message, instead_of_jvm(pid));
+    }
+    let message = format!("process {pid} {}", Reason::NotDotnet);
+    expected(exit::NO_TARGET, message, "'runtap ps' lists .NET and Java programs".to_owned())
 }
 
 /// Adds an exit code and a hint to an error.
@@ -211,22 +224,14 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
             let reason = Reason::hidden(&System::current().facts(*pid));
             return expected(code, format!("process {pid} {reason}"), fix::text(&[reason.fix()]));
         }
-        AttachError::NotAJvm { pid } if System::current().facts(*pid).is_dotnet() => {
-            return expected(code, error.to_string(), instead_of_jvm(*pid));
-        }
-        AttachError::NotAJvm { .. } | AttachError::NoProcess { .. } => {
-            Some("'runtap ps' lists Java programs")
-        }
-        AttachError::OpenJ9 { .. } | AttachError::Musl { .. } => Some(
-            "'runtap jvm hq' takes what the original Java agent sends: java -javaagent:bytefrog-tracer.jar=HOST:PORT",
-        ),
-        AttachError::Stopped { .. } => Some("let it go on: kill -CONT PID"),
+        AttachError::NotAJvm { pid } => return not_a_jvm(*pid),
+        AttachError::NoProcess { .. } => Some("'runtap ps' lists Java programs".to_owned()),
+        AttachError::OpenJ9 { .. } | AttachError::Musl { .. } => Some(fix::text(&[Fix::OriginalAgent])),
+        AttachError::Stopped { .. } => Some("let it go on: kill -CONT PID".to_owned()),
         AttachError::Disabled { .. }
         | AttachError::ReadOnlyTemp { .. }
-        | AttachError::NotLoaded(LoadError::Disabled) => {
-            Some("start it with the agent instead: runtap jvm run -- java …")
-        }
+        | AttachError::NotLoaded(LoadError::Disabled) => Some(fix::text(&[Fix::TraceJvmFromStart])),
         _ => None,
     };
-    expected(code, error.to_string(), hint.map(str::to_owned))
+    expected(code, error.to_string(), hint)
 }

@@ -1,0 +1,9 @@
+//! Facts about a virtual machine, on systems without an implementation of the attach protocol.
+
+use runtap_discover::Java;
+
+/// Always fails.
+#[allow(clippy::unused_async, reason = "the same as on Linux")]
+pub(super) async fn describe(_pid: u32, _start_time: u64, _java: &mut Java) -> Result<(), String> {
+    Err("attaching to Java programs is supported on Linux only".to_owned())
+}
