@@ -68,6 +68,7 @@ mod real_gc;
 mod real_hostile_texts;
 mod real_jacoco;
 mod real_java;
+mod real_java_target;
 mod real_jvm;
 mod real_jvm_attached;
 mod real_jvm_contained;

@@ -68,7 +68,7 @@ fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<()
     for verb in verbs {
         for all in [&[][..], &["--all"]] {
             let refused = runtap(verb.iter().chain(all).copied().chain(["-n", &name]));
-            refused.expect_code(3).says("no .NET process of our user").says(&theirs.p());
+            refused.expect_code(3).says("no .NET or Java process of our user").says(&theirs.p());
             refused.says("nobody").says("--user");
         }
     }
@@ -96,7 +96,11 @@ fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Ski
     // Nobody is told that there is such a program, and its owner.
     drop(theirs);
     let told = run(place.command(&NOBODY, ["info", "-n", &name]));
-    told.expect_code(3).says("no .NET process of our user").says(&ours.p()).says("root").says("hint:");
+    told.expect_code(3)
+        .says("no .NET or Java process of our user")
+        .says(&ours.p())
+        .says("root")
+        .says("hint:");
     for refused in [
         runtap(["info", "-n", &name, "--user", "no-such-user"]),
         runtap(["doctor", "-n", &name, "--user", "no-such-user"]),

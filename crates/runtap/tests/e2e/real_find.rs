@@ -195,7 +195,11 @@ fn a_stopped_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(!file.exists());
     // By a name that only its runtime could report.
     let doctor = runtap(["doctor", "-n", "spin-that-is-not-there"]);
-    doctor.expect_code(3).says("no process that looks like .NET is named").says("did not answer").says(&p);
+    doctor
+        .expect_code(3)
+        .says("no process that looks like .NET or Java is named")
+        .says("did not answer")
+        .says(&p);
     kill_process(pid, Signal::CONT).unwrap();
     target.still_answers();
     Ok(())
@@ -230,7 +234,10 @@ fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip>
     // A process whose name is unknown may be the one selected.
     let silent = UnixStream::connect(target.socket()).unwrap();
     let told = runtap(info);
-    told.expect_code(3).says("no .NET process is called 'meters'").says("did not answer").says(&target.p());
+    told.expect_code(3)
+        .says("no .NET or Java process is called 'meters'")
+        .says("did not answer")
+        .says(&target.p());
     drop(silent);
     assert_eq!(json(info)["pid"], target.pid());
     target.still_answers();
@@ -246,7 +253,7 @@ fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
         let refused = runtap(verb.iter().copied().chain(["-n", &name]));
         refused.expect_code(3).says(&name).says(&old.p()).says(&new.p()).says("-p");
     }
-    runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET process is called");
+    runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET or Java process is called");
     drop(old);
     assert_eq!(json(["info", &name, "--format", "json"])["pid"], new.pid());
     // The name that the runtime reports, which is that of the assembly inside the file.

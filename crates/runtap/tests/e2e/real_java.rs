@@ -59,6 +59,22 @@ fn started(jdk: &Jdk, classes: &std::path::Path, option: &str) -> Running {
     java
 }
 
+const PROFILER: [&str; 4] = ["--clsid", "{01234567-89ab-cdef-0123-456789abcdef}", "--path", "/profiler.so"];
+
+/// The verbs that need a .NET runtime, with their arguments after the target.
+const DOTNET_VERBS: [(&[&str], &[&str]); 10] = [
+    (&["trace"], &[]),
+    (&["tail"], &["--providers", "X"]),
+    (&["dump"], &[]),
+    (&["resume"], &[]),
+    (&["set-env"], &["NAME=VALUE"]),
+    (&["profiler", "attach"], &PROFILER),
+    (&["profiler", "startup"], &PROFILER),
+    (&["startup-hook"], &["/hook.dll"]),
+    (&["perfmap", "enable"], &[]),
+    (&["perfmap", "disable"], &[]),
+];
+
 fn verbs_on_java() -> Result<(), Skip> {
     let folder = folder();
     let source = folder.path().join("Idler.java");
@@ -68,25 +84,20 @@ fn verbs_on_java() -> Result<(), Skip> {
     let Some(jdk) = jdks.first() else { return Ok(()) };
     let java = started(jdk, folder.path(), "-XX:-UsePerfData");
     let (pid, attach) = (java.id().to_string(), format!("runtap jvm attach {}", java.id()));
-    for verb in ["doctor", "info", "env", "dump", "trace"] {
-        let told = runtap([verb, &pid]).expect_code(3).to_string();
-        assert!(told.contains("runs a Java virtual machine, not .NET") && told.contains(&attach), "{told}");
-        let told = runtap([verb, "-n", "shop.Idler"]);
-        told.expect_code(3).says("'shop.Idler'; Java programs of that name:").says(&pid).says(&attach);
+    let is_java = format!("process {pid} (shop.Idler) is a Java program; 'runtap ");
+    for (verb, arguments) in DOTNET_VERBS {
+        for target in [&["-p", &*pid][..], &["-n", "shop.Idler"]] {
+            let told = runtap(verb.iter().chain(target).chain(arguments));
+            told.expect_code(3).says(&is_java).says(verb[0]).says(".NET").says(&attach);
+        }
     }
-    let document = runtap(["doctor", &pid, "--format", "json"]).expect_code(3).json();
-    assert_eq!(
-        (&document["reachable"], &document["findings"][0]["code"]),
-        (&false.into(), &"not-dotnet".into())
-    );
+    runtap(["dump", &pid]).expect_code(3).says(&format!("jcmd {pid} GC.heap_dump"));
 
     let closed = started(jdk, folder.path(), "-XX:+DisableAttachMechanism");
-    for verb in ["doctor", "info"] {
-        let told = runtap([verb, &closed.id().to_string()]).expect_code(3).to_string();
-        assert!(told.contains("DisableAttachMechanism") && told.contains("runtap jvm run"), "{told}");
-    }
+    let told = runtap(["trace", &closed.id().to_string()]).expect_code(3).to_string();
+    assert!(told.contains("DisableAttachMechanism") && told.contains("runtap jvm run"), "{told}");
     eventually("both are listed, as soon as they have counters", || {
-        let several = runtap(["info", "-n", "shop.Idler"]).expect_code(3).to_string();
+        let several = runtap(["trace", "-n", "shop.Idler"]).expect_code(3).to_string();
         let is_listed = |java: &Running| several.contains(&format!("{}  ", java.id()));
         (is_listed(&java) && is_listed(&closed) && several.contains("runtap jvm attach PID")).then_some(())
     });
@@ -110,7 +121,7 @@ fn java_behind_trace() -> Result<(), Skip> {
     let java = format!("{} -cp {} shop.Napper; true", java.display(), folder.path().display());
     runtap(["trace", "--dial-in", "2s", "--", "sh", "-c", &java])
         .expect_code(0)
-        .says("is a Java program, not a .NET one; trace it as a Java program: runtap jvm attach ")
+        .says("is a Java program, not a .NET one; to trace its calls: runtap jvm attach ")
         .says("(or from its start: runtap jvm run -- java …)");
     runtap(["trace", "--", "sh", "-c", &java])
         .expect_code(0)
@@ -129,9 +140,10 @@ fn a_java_program_that_trace_starts_is_named() {
 fn jvm_verbs_name_those_for_dotnet(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("notjava"), folder());
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
-    let trace = format!("runtap trace {}", target.p());
+    let trace = format!("runtap trace -p {}", target.p());
+    let is_dotnet = format!("process {} ({name}) is a .NET program;", target.p());
     for verb in ["attach", "detach"] {
-        runtap(["jvm", verb, &target.p()]).expect_code(3).says("is a .NET program").says(&trace);
+        runtap(["jvm", verb, &target.p()]).expect_code(3).says(&is_dotnet).says(&trace);
     }
     runtap(["jvm", "attach", "-n", &name]).expect_code(3).says("no Java program").says(&trace);
     assert_eq!(json(["info", &target.p(), "--format", "json"])["pid"], target.pid());
