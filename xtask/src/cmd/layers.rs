@@ -79,6 +79,10 @@ const NARROW: &[(&str, &[&str])] = &[
             "runtap-bytefrog-proto",
             "runtap-bytefrog",
             "runtap-jvm",
+            "runtap-mtp",
+            "runtap-os",
+            "runtap-test",
+            "runtap-test-report",
         ],
     ),
 ];

@@ -20,8 +20,10 @@
 //! - [`jvm`] contains the texts and documents of Java traces.
 //! - [`units`] parses and formats durations, sizes and counts.
 //!
-//! This crate does not query the terminal, read recordings, or name commands and options: hints about an empty table
-//! are requested from the caller ([`Missing`]).
+//! - [`test`] shows the events of a run of tests, with the progress drawn in place on a [`terminal`].
+//!
+//! This crate does not read recordings or parse options. Hints about an empty table are requested from the caller
+//! ([`Missing`]).
 
 mod counts;
 mod cut;
@@ -42,6 +44,8 @@ mod repair;
 mod report;
 mod router;
 mod table;
+pub mod terminal;
+pub mod test;
 mod trace;
 mod tracepoints;
 mod transcript;
@@ -54,7 +58,7 @@ pub use runtap_model::text::{Clean, acts_unseen, one_line};
 pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::{layout_heading, layout_row};
-pub use self::options::{DIM, HEADING, Missing, TextOptions};
+pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
 pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
 pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};

@@ -2,12 +2,10 @@
 
 use std::mem::take;
 
-use runtap_mtp as mtp;
-use runtap_mtp::TestInfo;
 use runtap_test_report::{Artifact, Attempt, Exception, Facts, Level, Location, State, Totals, Trait};
 
 /// Converts the totals of a run.
-pub(super) fn counted(totals: &mtp::Totals) -> Totals {
+pub(super) fn counted(totals: &crate::Totals) -> Totals {
     Totals {
         total: totals.total(),
         passed: totals.passed,
@@ -22,7 +20,7 @@ pub(super) fn counted(totals: &mtp::Totals) -> Totals {
     }
 }
 
-pub(super) fn facts(known: &TestInfo) -> Facts {
+pub(super) fn facts(known: &crate::TestInfo) -> Facts {
     let line = known.line.and_then(|line| u32::try_from(line).ok());
     let traits = known.traits.iter();
     Facts {
@@ -35,7 +33,7 @@ pub(super) fn facts(known: &TestInfo) -> Facts {
 }
 
 /// Converts a result, moving its texts.
-pub(super) fn attempt(result: &mut mtp::TestResult) -> Attempt {
+pub(super) fn attempt(result: &mut crate::TestResult) -> Attempt {
     let exceptions = result.exceptions.drain(..).map(|exception| Exception {
         message: exception.message.unwrap_or_default(),
         type_name: exception.type_name.unwrap_or_default(),
@@ -44,12 +42,12 @@ pub(super) fn attempt(result: &mut mtp::TestResult) -> Attempt {
     let exceptions = exceptions.collect();
     Attempt {
         state: match result.state {
-            mtp::State::Passed => State::Passed,
-            mtp::State::Failed => State::Failed,
-            mtp::State::Skipped => State::Skipped,
-            mtp::State::Error => State::Error,
-            mtp::State::Timeout => State::Timeout,
-            mtp::State::Cancelled => State::Cancelled,
+            crate::State::Passed => State::Passed,
+            crate::State::Failed => State::Failed,
+            crate::State::Skipped => State::Skipped,
+            crate::State::Error => State::Error,
+            crate::State::Timeout => State::Timeout,
+            crate::State::Cancelled => State::Cancelled,
         },
         started: None,
         duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
@@ -62,7 +60,7 @@ pub(super) fn attempt(result: &mut mtp::TestResult) -> Attempt {
     }
 }
 
-pub(super) fn shown_artifact(artifact: &mtp::Artifact) -> Artifact {
+pub(super) fn shown_artifact(artifact: &crate::Artifact) -> Artifact {
     Artifact {
         path: artifact.path.to_string_lossy().into_owned(),
         name: artifact.name.clone().unwrap_or_default(),
@@ -70,10 +68,10 @@ pub(super) fn shown_artifact(artifact: &mtp::Artifact) -> Artifact {
     }
 }
 
-pub(super) fn level(severity: mtp::Severity) -> Level {
+pub(super) fn level(severity: crate::Severity) -> Level {
     match severity {
-        mtp::Severity::Information => Level::Info,
-        mtp::Severity::Warning => Level::Warning,
-        mtp::Severity::Error => Level::Error,
+        crate::Severity::Information => Level::Info,
+        crate::Severity::Warning => Level::Warning,
+        crate::Severity::Error => Level::Error,
     }
 }

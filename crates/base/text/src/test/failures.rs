@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use runtap_mtp::{ModuleId, State, TestResult};
 use runtap_test_report::{Attempt, TestResult as Reported};
 
-use super::lines::{MAX_NAME, cleaned, full_name};
-use super::words::time;
+use super::format::{MAX_NAME, cleaned, full_name, time};
 
 /// The number of failures that are explained; of further ones only the names are shown, which saves memory.
 const MAX_EXPLAINED: usize = 200;

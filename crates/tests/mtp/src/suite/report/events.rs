@@ -4,26 +4,31 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 
-use runtap_mtp::{LaunchId, ModuleId, RunEvent, Stream};
 use runtap_test_report::events::{self, Events};
 use runtap_test_report::{Message, Module, Run, Source as _, Spool, TestResult, Totals};
 
-use super::reported::{level, shown_artifact};
+use super::convert::{level, shown_artifact};
+use crate::{LaunchId, ModuleId, RunEvent, Stream};
 
 /// Writes the events.
-pub(super) struct EventStream<W: Write> {
+#[derive(Debug)]
+pub struct EventStream<W: Write> {
     events: Events<W>,
     /// The incomplete character at the end of each process's output.
     incomplete: HashMap<(LaunchId, Stream), Vec<u8>>,
 }
 
 impl<W: Write> EventStream<W> {
-    pub(super) fn new(to: W) -> Self {
+    /// Creates a stream that writes to `to`.
+    pub fn new(to: W) -> Self {
         Self { events: Events::new(to), incomplete: HashMap::new() }
     }
 
     /// Writes an event with this timestamp; `result` is the result as it appears in reports.
-    pub(super) fn event(
+    ///
+    /// # Errors
+    /// Returns an error of the writer or of the kept results.
+    pub fn event(
         &mut self,
         ts: u64,
         event: &RunEvent,
