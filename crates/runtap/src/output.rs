@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use runtap_text::document::Remark;
-pub(crate) use runtap_text::terminal::size;
-use runtap_text::terminal::{stderr_columns, stdout_columns};
+pub(crate) use runtap_text::terminal_size::size;
+use runtap_text::terminal_size::{stderr_columns, stdout_columns};
 pub(crate) use runtap_text::{Clean, DIM};
 use runtap_text::{ERROR, Print, TextOptions, WARNING, cut, json};
 use serde::Serialize;

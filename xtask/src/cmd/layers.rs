@@ -83,6 +83,7 @@ const NARROW: &[(&str, &[&str])] = &[
             "runtap-os",
             "runtap-test",
             "runtap-test-report",
+            "runtap-transcript",
         ],
     ),
 ];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use anstyle::Style;
-use runtap_mtp::{AppOption, Module, ModuleId, RunEvent, Severity};
+use runtap_mtp::{AppOption, Level, Module, ModuleId, RunEvent};
 
 use super::module_failure::describe;
 use crate::{Clean, DIM};
@@ -33,7 +33,7 @@ impl<'a> MergedOptions<'a> {
     pub fn event(&mut self, event: RunEvent) {
         match event {
             RunEvent::Option { module, option } => self.add(module, option),
-            RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
+            RunEvent::Message { module, level: Level::Warning | Level::Error, text } => {
                 self.messages.push((module, text));
             }
             RunEvent::LaunchEnded { module, end, .. } => {

@@ -94,7 +94,7 @@ impl Failures {
 
 /// Returns the text for a failure's state.
 pub(super) fn word(state: State, quarantined: bool) -> String {
-    if quarantined { format!("{} in quarantine", state.word()) } else { state.word().to_owned() }
+    if quarantined { format!("{} in quarantine", state.name()) } else { state.name().to_owned() }
 }
 
 /// Returns the first lines of the message and the first frames of the tests' own code.
@@ -178,7 +178,7 @@ mod tests {
             ..Exception::default()
         };
         let attempt = Attempt { exceptions: vec![exception], ..Attempt::default() };
-        let attempt = Attempt { state: runtap_test_report::State::Failed, ..attempt };
+        let attempt = Attempt { state: State::Failed, ..attempt };
         assert_eq!(
             explanation(&attempt),
             "    one\n    two\n    three\n    …\n    at Shop.Cart.Add() in /src/Cart.cs:line 7\n    at Shop.Tests.Adds() in /src/Tests.cs:line 3\n"

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchEnd, Module, ModuleFailure, ModuleId, RunEvent, Severity, TestResult, Totals, code};
+use runtap_mtp::{
+    LaunchEnd, Level, Module, ModuleFailure, ModuleId, RunEvent, State, TestResult, Totals, code,
+};
 use runtap_test_report::{Attempt, TestResult as Reported};
 
 use super::failures::{Failure, Failures, word};
@@ -137,7 +139,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 let path = cleaned(&artifact.path.to_string_lossy(), MAX_LINE);
                 self.artifacts.push((artifact.test_name.clone(), path));
             }
-            RunEvent::Message { module, severity, text } => self.message(*module, *severity, text)?,
+            RunEvent::Message { module, level, text } => self.message(*module, *level, text)?,
             RunEvent::LaunchEnded { module, end, .. } => self.launch_ended(*module, end)?,
             RunEvent::RowsMerged { module, rows } => {
                 for &(row, into) in rows {
@@ -158,7 +160,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                     writeln!(self.out, "{ERROR}error{ERROR:#} {}", cleaned(missing, MAX_LINE))?;
                 }
                 let verdict = match verdict(*exit_code, *stopped) {
-                    "passed" if totals.unsuccessful() > 0 => "failed, and ignored by --ignore-exit-code",
+                    "passed" if totals.failures() > 0 => "failed, and ignored by --ignore-exit-code",
                     "passed" if self.has_errors => "passed, but an application reported errors",
                     verdict => verdict,
                 };
@@ -169,13 +171,13 @@ impl<W: Write + Send + 'static> Lines<W> {
         self.out.flush()
     }
 
-    fn message(&mut self, module: ModuleId, severity: Severity, text: &str) -> io::Result<()> {
+    fn message(&mut self, module: ModuleId, level: Level, text: &str) -> io::Result<()> {
         let title = self.title(module);
-        self.has_errors |= severity == Severity::Error;
-        let (style, word) = match severity {
-            Severity::Information => (Style::new(), ""),
-            Severity::Warning => (WARNING, "warning "),
-            Severity::Error => (ERROR, "error "),
+        self.has_errors |= level == Level::Error;
+        let (style, word) = match level {
+            Level::Info => (Style::new(), ""),
+            Level::Warning => (WARNING, "warning "),
+            Level::Error => (ERROR, "error "),
         };
         let text = text.trim_end();
         match text.split_once('\n') {
@@ -189,8 +191,6 @@ impl<W: Write + Send + 'static> Lines<W> {
     }
 
     fn result(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) -> io::Result<()> {
-        use runtap_mtp::State;
-
         self.failures.take(module, result, reported);
         if !result.outdated {
             self.flaky.remove(&(module, result.row));

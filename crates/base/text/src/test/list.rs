@@ -2,7 +2,7 @@
 
 use std::io;
 
-use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
+use runtap_mtp::{Level, Module, ModuleId, RunEvent, TestInfo};
 use serde::Serialize;
 
 use super::format::{MAX_LINE, cleaned};
@@ -79,7 +79,7 @@ impl TestList {
                     module.tests.push(test.into());
                 }
             }
-            RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
+            RunEvent::Message { module, level: Level::Warning | Level::Error, text } => {
                 if let Some(module) = self.modules.get(module.0) {
                     self.warnings.push(format!("{} {text}", module.path));
                 }

@@ -10,6 +10,7 @@ mod module_failure;
 pub mod nothing;
 mod progress;
 mod screen;
+pub mod transcript;
 
 pub use self::app_options::MergedOptions;
 pub use self::format::{MAX_LINE, cleaned, printed};

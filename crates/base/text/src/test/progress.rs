@@ -156,7 +156,7 @@ impl Progress {
         let plain = |text: &str| (Style::new(), text.to_owned());
         let counts = [
             (totals.passed, "passed", SUCCESS),
-            (totals.unsuccessful(), "failed", ERROR),
+            (totals.failures(), "failed", ERROR),
             (totals.flaky, "flaky", WARNING),
             (totals.quarantined, "in quarantine", WARNING),
             (totals.skipped, "skipped", WARNING),

@@ -1,9 +1,9 @@
 //! The summary and exit code of `trace`.
 
 use runtap_record::{Files, Outcome, Stops};
+use runtap_text::advice;
 use runtap_text::document::{Partial, TraceDocument, TracedProcess};
 
-use crate::cmd::advice;
 use crate::cmd::convert::output_file;
 use crate::cmd::failure::recording_error;
 use crate::cmd::silence;

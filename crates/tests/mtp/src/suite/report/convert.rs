@@ -1,24 +1,8 @@
-//! Conversions of the runner's results, totals and facts to those of reports.
+//! Conversions of the runner's results, facts and artifacts to those of reports.
 
 use std::mem::take;
 
-use runtap_test_report::{Artifact, Attempt, Exception, Facts, Level, Location, State, Totals, Trait};
-
-/// Converts the totals of a run.
-pub(super) fn counted(totals: &crate::Totals) -> Totals {
-    Totals {
-        total: totals.total(),
-        passed: totals.passed,
-        failed: totals.failed,
-        skipped: totals.skipped,
-        error: totals.error,
-        timeout: totals.timeout,
-        cancelled: totals.cancelled,
-        flaky: totals.flaky,
-        retried: totals.retried,
-        forgiven: totals.quarantined,
-    }
-}
+use runtap_test_report::{Artifact, Attempt, Facts, Location, Trait};
 
 pub(super) fn facts(known: &crate::TestInfo) -> Facts {
     let line = known.line.and_then(|line| u32::try_from(line).ok());
@@ -34,25 +18,12 @@ pub(super) fn facts(known: &crate::TestInfo) -> Facts {
 
 /// Converts a result, moving its texts.
 pub(super) fn attempt(result: &mut crate::TestResult) -> Attempt {
-    let exceptions = result.exceptions.drain(..).map(|exception| Exception {
-        message: exception.message.unwrap_or_default(),
-        type_name: exception.type_name.unwrap_or_default(),
-        stack: exception.stack.unwrap_or_default(),
-    });
-    let exceptions = exceptions.collect();
     Attempt {
-        state: match result.state {
-            crate::State::Passed => State::Passed,
-            crate::State::Failed => State::Failed,
-            crate::State::Skipped => State::Skipped,
-            crate::State::Error => State::Error,
-            crate::State::Timeout => State::Timeout,
-            crate::State::Cancelled => State::Cancelled,
-        },
+        state: result.state,
         started: None,
         duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
         reason: result.reason.take(),
-        exceptions,
+        exceptions: take(&mut result.exceptions),
         expected: result.expected.take(),
         actual: result.actual.take(),
         stdout: take(&mut result.stdout),
@@ -65,13 +36,5 @@ pub(super) fn shown_artifact(artifact: &crate::Artifact) -> Artifact {
         path: artifact.path.to_string_lossy().into_owned(),
         name: artifact.name.clone().unwrap_or_default(),
         description: artifact.description.clone().unwrap_or_default(),
-    }
-}
-
-pub(super) fn level(severity: crate::Severity) -> Level {
-    match severity {
-        crate::Severity::Information => Level::Info,
-        crate::Severity::Warning => Level::Warning,
-        crate::Severity::Error => Level::Error,
     }
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 
-use runtap_test_report::events::{self, Events};
+use runtap_test_report::events::Events;
 use runtap_test_report::{Message, Module, Run, Source as _, Spool, TestResult, Totals};
 
-use super::convert::{level, shown_artifact};
+use super::convert::shown_artifact;
 use crate::{LaunchId, ModuleId, RunEvent, Stream};
 
 /// Writes the events.
@@ -52,9 +52,8 @@ impl<W: Write> EventStream<W> {
             RunEvent::Artifact { module, artifact } => of(module).map_or(Ok(()), |it| {
                 events.artifact(ts, it, &shown_artifact(artifact), artifact.test_uid.as_deref())
             }),
-            RunEvent::Message { module, severity, text } => of(module).map_or(Ok(()), |it| {
-                events.message(ts, it, &Message { level: level(*severity), text: text.clone() })
-            }),
+            RunEvent::Message { module, level, text } => of(module)
+                .map_or(Ok(()), |it| events.message(ts, it, &Message { level: *level, text: text.clone() })),
             RunEvent::Output { module, launch, stream, bytes } => {
                 let incomplete = self.incomplete.entry((*launch, *stream)).or_default();
                 incomplete.extend_from_slice(bytes);
@@ -86,10 +85,6 @@ impl<W: Write> EventStream<W> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let stream = match stream {
-            Stream::Stdout => events::Stream::Stdout,
-            Stream::Stderr => events::Stream::Stderr,
-        };
         self.events.output(ts, module, stream, &String::from_utf8_lossy(bytes))
     }
 }

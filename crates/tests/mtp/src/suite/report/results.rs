@@ -7,9 +7,11 @@ use std::mem::take;
 use std::time::SystemTime;
 
 use runtap_os::output::PendingFile;
-use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, facts_from_id};
+use runtap_test_report::{
+    Facts, Level, Message, Module, Run, Source as _, Spool, State, TestResult, facts_from_id,
+};
 
-use super::convert::{attempt, counted, facts, level, shown_artifact};
+use super::convert::{attempt, facts, shown_artifact};
 use super::files::WriteError;
 use super::system;
 use crate as mtp;
@@ -217,8 +219,8 @@ impl RunResults {
                     None => self.module(*module, |it| it.artifacts.push(shown)),
                 }
             }
-            RunEvent::Message { module, severity, text } if self.messages.reserve(text.len()) => {
-                let message = Message { level: level(*severity), text: text.clone() };
+            RunEvent::Message { module, level, text } if self.messages.reserve(text.len()) => {
+                let message = Message { level: *level, text: text.clone() };
                 self.module(*module, |it| it.messages.push(message));
             }
             RunEvent::LaunchEnded { module, end, .. } => {
@@ -234,7 +236,7 @@ impl RunResults {
             RunEvent::RowsMerged { module, rows } => self.modify(|spool| spool.merge(module.0, rows)),
             RunEvent::ModuleEnded { module, totals, failures, exit_code, duration, .. } => {
                 if self.lost.is_some() {
-                    self.spool.set_totals(module.0, counted(totals));
+                    self.spool.set_totals(module.0, *totals);
                 }
                 self.forget_sources(*module);
                 self.report_rejected(*module);
@@ -296,7 +298,7 @@ impl RunResults {
         self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
-                if result.state == mtp::State::Skipped {
+                if result.state == State::Skipped {
                     // The test was skipped after the failure that counts.
                     counts.earlier.pop();
                     shown.earlier = counts.earlier;
@@ -346,7 +348,7 @@ mod tests {
         results.spool.add_module(Module::new("a.dll"));
         results.progress_by_module.push(ModuleProgress::default());
         let text = "x".repeat(1 << 20);
-        let message = RunEvent::Message { module, severity: mtp::Severity::Information, text };
+        let message = RunEvent::Message { module, level: Level::Info, text };
         for _ in 0..20 {
             results.take(&mut message.clone(), None);
         }

@@ -1,7 +1,7 @@
 //! The size of the terminal that text is laid out for.
 
-#[cfg_attr(unix, path = "terminal/unix.rs")]
-#[cfg_attr(windows, path = "terminal/windows.rs")]
+#[cfg_attr(unix, path = "terminal_size/unix.rs")]
+#[cfg_attr(windows, path = "terminal_size/windows.rs")]
 mod native;
 
 use std::io;
