@@ -64,7 +64,7 @@ pub(crate) use self::router::{
 pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::target::{All, Target, TargetOptions};
-pub(crate) use self::test::{Detail, FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
+pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use crate::units::parse_megabytes;

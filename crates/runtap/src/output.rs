@@ -5,19 +5,16 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use runtap_text::document::Remark;
+pub(crate) use runtap_text::terminal_size::size;
+use runtap_text::terminal_size::{stderr_columns, stdout_columns};
 pub(crate) use runtap_text::{Clean, DIM};
-use runtap_text::{Print, TextOptions, cut, json};
+use runtap_text::{ERROR, Print, TextOptions, WARNING, cut, json};
 use serde::Serialize;
-
-#[cfg_attr(unix, path = "output/unix.rs")]
-#[cfg_attr(windows, path = "output/windows.rs")]
-mod native;
 
 use crate::cli::{Color, Global};
 use crate::exit::ExpectedError;
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// The output options of a run.
@@ -114,7 +111,7 @@ impl Output {
 
     /// Returns the width of a table on stdout in columns, or `None` if it is unlimited.
     pub(crate) fn columns(self) -> Option<usize> {
-        native::columns(io::stdout())
+        stdout_columns()
     }
 
     /// Whether the result is text on a terminal.
@@ -173,6 +170,14 @@ impl Output {
         }
     }
 
+    /// Prints a note or a warning.
+    pub(crate) fn remark(self, remark: &Remark) {
+        match remark {
+            Remark::Note(text) => self.note(text),
+            Remark::Warning(text) => self.warning(text),
+        }
+    }
+
     /// Prints text that the user needs to continue, even with `--quiet`.
     pub(crate) fn ask(self, text: impl Display) {
         self.line(Clean(&text.to_string()));
@@ -180,7 +185,7 @@ impl Output {
 
     /// Prints an item of a list, truncated to the width of the terminal.
     pub(crate) fn item(self, text: impl Display) {
-        self.line(cut(Clean(&text.to_string()).to_string(), native::columns(io::stderr())));
+        self.line(cut(Clean(&text.to_string()).to_string(), stderr_columns()));
     }
 
     /// Prints a detail, only with `--verbose`.
@@ -216,7 +221,7 @@ impl Output {
     /// Replaces the progress line; the text is truncated to the width of the terminal.
     pub(crate) fn status(self, text: impl Display) {
         let mut err = io::stderr().lock();
-        let columns = native::columns(io::stderr()).unwrap_or(80);
+        let columns = stderr_columns().unwrap_or(80);
         let text: String =
             Clean(&text.to_string()).to_string().chars().take(columns.saturating_sub(1)).collect();
         // A progress line that cannot be written is not an error.
@@ -286,8 +291,6 @@ pub(crate) fn shared_stdout() -> BufWriter<impl Write> {
 
     BufWriter::with_capacity(1 << 16, Stdout)
 }
-
-pub(crate) use self::native::size;
 
 /// Whether a progress line is shown. It must be cleared before a message is printed.
 static STATUS_SHOWN: AtomicBool = AtomicBool::new(false);

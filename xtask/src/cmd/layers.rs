@@ -79,6 +79,11 @@ const NARROW: &[(&str, &[&str])] = &[
             "runtap-bytefrog-proto",
             "runtap-bytefrog",
             "runtap-jvm",
+            "runtap-mtp",
+            "runtap-os",
+            "runtap-test",
+            "runtap-test-report",
+            "runtap-transcript",
         ],
     ),
 ];

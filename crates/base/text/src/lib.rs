@@ -17,12 +17,16 @@
 //! - [`document`] contains the JSON documents. Their members are a stable interface (docs/report.md, docs/diff.md,
 //!   docs/recordings.md), with the name and version in the member `schema`. [`json`] writes documents that are harmless
 //!   on a terminal.
+//! - [`advice`] names the options that record missing data.
 //! - [`jvm`] contains the texts and documents of Java traces.
 //! - [`units`] parses and formats durations, sizes and counts.
 //!
-//! This crate does not query the terminal, read recordings, or name commands and options: hints about an empty table
-//! are requested from the caller ([`Missing`]).
+//! - [`test`] shows the events of a run of tests, with the progress redrawn in place.
+//!
+//! This crate does not read recordings or parse options. Hints about an empty table are requested from the caller
+//! ([`Missing`]).
 
+pub mod advice;
 mod counts;
 mod cut;
 mod diff;
@@ -33,6 +37,7 @@ mod info;
 pub mod json;
 pub mod jvm;
 mod layout;
+mod notes;
 mod options;
 mod perf_map;
 mod process;
@@ -42,6 +47,8 @@ mod repair;
 mod report;
 mod router;
 mod table;
+pub mod terminal_size;
+pub mod test;
 mod trace;
 mod tracepoints;
 mod transcript;
@@ -54,7 +61,8 @@ pub use runtap_model::text::{Clean, acts_unseen, one_line};
 pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::{layout_heading, layout_row};
-pub use self::options::{DIM, HEADING, Missing, TextOptions};
+pub use self::notes::{conversion_remark, lost_events, unmet_remarks};
+pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
 pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};

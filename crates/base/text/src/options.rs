@@ -1,11 +1,17 @@
 //! Options for the layout of texts.
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 
 /// Style of column headings.
 pub const HEADING: Style = Style::new().bold();
 /// Style of remarks about a table.
 pub const DIM: Style = Style::new().dimmed();
+/// Style of results without a problem.
+pub const SUCCESS: Style = AnsiColor::Green.on_default();
+/// Style of results and words that deserve attention.
+pub const WARNING: Style = AnsiColor::Yellow.on_default();
+/// Style of failures.
+pub const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// Options for the layout of texts.
 #[derive(Debug, Clone, Copy, Default)]

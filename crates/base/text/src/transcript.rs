@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
+use runtap_transcript::Row;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -68,6 +69,16 @@ pub struct TranscriptRow {
     /// Decoded fields.
     #[serde(serialize_with = "as_map")]
     pub fields: Vec<(String, Value)>,
+}
+
+impl From<Row> for TranscriptRow {
+    fn from(row: Row) -> Self {
+        let Row { line, t, conn, dir, side, what, id, name, bytes, file, fields, .. } = row;
+        let (file, offset) = file.unzip();
+        let fields = fields.into_iter().flatten().map(|field| (field.name, field.value)).collect();
+        let id = id.map(|id| format!("{id:#06x}"));
+        Self { line, t, conn, dir: dir.or(side), what, id, name, bytes, file, offset, fields }
+    }
 }
 
 fn as_map<S: Serializer>(fields: &[(String, Value)], serializer: S) -> Result<S::Ok, S::Error> {

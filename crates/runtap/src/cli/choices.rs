@@ -10,6 +10,7 @@ use runtap_convert::FileFormat;
 use runtap_diag::Buffering;
 use runtap_jvm::report::ReportKind as JavaReportKind;
 use runtap_model::View;
+use runtap_text::test::Detail;
 
 /// A value with a name on the command line.
 pub(crate) trait Named: Copy + Send + Sync + 'static {
@@ -121,6 +122,7 @@ named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(Detail, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
 
 #[cfg(test)]
@@ -145,6 +147,7 @@ mod tests {
         each_is_found::<ReportKind>();
         each_is_found::<JavaReportKind>();
         each_is_found::<runtap_jvm::recording::Order>();
+        each_is_found::<Detail>();
         each_is_found::<Style>();
         each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();

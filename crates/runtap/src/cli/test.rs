@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_test::plan::Limit;
+use runtap_text::test::Detail;
 
 use super::ResultFormat;
+use super::choices::choice;
 use crate::cmd::complete;
 use crate::units::{parse_limit, parse_parallel, parse_time_limit};
 
@@ -30,18 +32,6 @@ pub(crate) enum TestTransport {
     Pipe,
     /// HTTP requests to a local port; requires platform 2.4 or later
     Http,
-}
-
-/// The tests that the output shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Detail {
-    /// Failed tests only
-    Minimal,
-    /// Failed and skipped tests
-    #[default]
-    Normal,
-    /// Every test
-    Detailed,
 }
 
 /// The earlier run to repeat.
@@ -242,6 +232,7 @@ pub(crate) struct Test {
         value_name = "DETAIL",
         ignore_case = true,
         default_value = "normal",
+        value_parser = choice::<Detail>(),
         help_heading = "Output"
     )]
     pub(crate) output: Detail,

@@ -102,7 +102,7 @@ pub(crate) fn clr_events(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Completes `test --report FORMAT[=FILE]`.
 pub(crate) fn test_reports(current: &OsStr) -> Vec<CompletionCandidate> {
-    complete_format_and_file(current, super::test::reports())
+    complete_format_and_file(current, runtap_mtp::suite::report::names())
 }
 
 /// Completes `jvm report --coverage FORMAT[=FILE]`.

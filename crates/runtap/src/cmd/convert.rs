@@ -2,21 +2,19 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
 use runtap_convert::source::{ProfileSource as _, Recording};
 use runtap_convert::{Converted, FileFormat, Note, WrittenFiles, plan, reject_overwriting};
-use runtap_model::Unit;
+use runtap_model::Trace;
 use runtap_os::output::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
-use runtap_text::units::Nanoseconds;
+use runtap_text::{advice, conversion_remark};
 
-use super::recording::{lost_message, partial_of, warn_if_partial};
-use super::{advice, jvm};
+use super::jvm;
+use super::recording::{partial_of, warn_if_partial};
 use crate::cli::{AnyFormat, Convert, STDIN, unsuitable};
 use crate::exit::{self, usage};
 use crate::output::Output;
-use crate::units::{Bytes, Count, Things};
 
 /// Converts a written file to its form in JSON documents.
 pub(super) fn output_file(file: &runtap_convert::OutputFile) -> OutputFile {
@@ -120,62 +118,15 @@ pub(super) fn first<E: Into<anyhow::Error>>(
 
 /// Prints a note about the result of a conversion.
 pub(super) fn say(note: &Note, output: Output) {
-    match note {
-        // The summary lists the files.
-        Note::Written(_) => {}
-        Note::Malformed(events) => output.warning(format_args!(
-            "{} left out: the payload can't be read",
-            Things(*events, "event")
-        )),
-        Note::Lost { events, skipped } => output.warning(lost_message(*events, *skipped)),
-        Note::Nameless { nameless, all } => output.note(format_args!(
-            "{} of {} frames are addresses without a method name: {}",
-            Count(*nameless),
-            Count(*all),
-            advice::NAMES
-        )),
-        Note::LacksResumptions => output.warning(format_args!(
-            "code that ran after an await may be shown as [awaiting] or belong to no request; {}",
-            advice::RESUMPTIONS
-        )),
-        Note::DeepStacks { deep, most } => output.note(format_args!(
-            "{} cut to the first {} frames: the deepest has {}; --max-depth changes the limit",
-            Things(deep.stacks as u64, "stack"),
-            if deep.at_leaf > 0 {
-                format!("and last {}", Count(*most as u64 / 2))
-            } else {
-                Count(deep.at_root as u64).to_string()
-            },
-            Things(deep.deepest as u64, "frame")
-        )),
-        Note::EndsEarly { format, end_ns, max_bytes } => output.warning(format_args!(
-            "the {} file ends {:.3} s after the start of the recording: the complete file would be larger than {}; --max-size \
-             changes the limit",
-            format.name(),
-            Duration::from_nanos(*end_ns).as_secs_f64(),
-            Bytes(*max_bytes)
-        )),
-        Note::NarrowBranches { format, view, least, max_bytes } => output.warning(format_args!(
-            "the {} file has branches of less than {} added to their callers: the complete file would be larger than {}; \
-             --max-size changes the limit",
-            format.name(),
-            match view.unit() {
-                Unit::Nanoseconds => Nanoseconds(*least).to_string(),
-                Unit::Bytes => Bytes(*least).to_string(),
-                _ => format!("{} {}", Count(*least), view.name()),
-            },
-            Bytes(*max_bytes)
-        )),
-        Note::Doubtful { format, shown, doubtful } => {
-            output.warning(format_args!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)));
-        }
-        Note::AllSamples { format, view, shown, all } => output.warning(format_args!(
-            "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
-             marks running threads as waiting (.NET 9 does); use --view cpu to show only those",
-            Count(*shown),
-            Count(*all),
-            format.name()
-        )),
+    if let Some(remark) = conversion_remark(note) {
+        output.remark(&remark);
+    }
+}
+
+/// Prints the notes about a profile, with how to record missing data.
+pub(super) fn print_notes(trace: &Trace, output: Output) {
+    for note in runtap_convert::notes(trace) {
+        say(&note, output);
     }
 }
 

@@ -13,12 +13,11 @@ use runtap_model::{Comparison, Trace, View};
 use runtap_os::output::{Destination, with_extension, without_extension};
 use runtap_sinks::Format;
 
-use runtap_text::DiffText;
-use runtap_text::document;
+use runtap_text::{DiffText, advice, document};
 
 use super::recording::{loss_message, partial_of, warn_if_partial};
 use super::report::table_options;
-use super::{advice, convert, jvm};
+use super::{convert, jvm};
 use crate::cli::{AnyFormat, Diff, unsuitable};
 use crate::exit::{self, usage};
 use crate::output::Output;

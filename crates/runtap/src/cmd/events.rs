@@ -6,14 +6,13 @@ use std::path::Path;
 use runtap_clr::{EventCounts, Filter, Names};
 use runtap_nettrace::{Item, Observe};
 
-use runtap_text::{Missing, TextOptions, document};
+use runtap_text::{Missing, TextOptions, document, unmet_remarks};
 
 use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
 use crate::exit::{USAGE, expected, usage};
 use crate::output::Output;
-use crate::units::Things;
-use runtap_clr::lines::{Choice, Chooser, Lines, Matched, NameOf, Style, Unmet};
+use runtap_clr::lines::{Choice, Chooser, Lines, Matched, Style};
 use runtap_convert::source::Recording;
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
@@ -75,22 +74,7 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
 
 /// Warns about names in the selection that no event has, and if no event matched. Each message starts with `subject`.
 pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
-    for Unmet { of, name, nearest } in &matched.unmet {
-        let lacking = match of {
-            NameOf::Provider => format!("there is no event of a provider '{name}'"),
-            NameOf::Event => format!("there is no event '{name}'"),
-            _ => format!("no event has a field 'payload.{name}'"),
-        };
-        let prefix = if *of == NameOf::Field { "payload." } else { "" };
-        let meant =
-            nearest.as_ref().map(|near| format!("; did you mean '{prefix}{near}'?")).unwrap_or_default();
-        output.warning(format_args!("{subject}{lacking}{meant}"));
-    }
-    if matched.taken == 0 && matched.events > 0 {
-        let options = if has_filter { "--filter" } else { "--provider" };
-        let events = Things(matched.events, "event");
-        output.warning(format_args!("{subject}none of {events} matches {options}"));
-    }
+    unmet_remarks(matched, has_filter, subject).iter().for_each(|remark| output.remark(remark));
 }
 
 /// Reads the method names of a recording. They are at the end of the file, so the file is read twice.

@@ -1,7 +1,6 @@
 //! The verbs, one per file. This file dispatches to them and converts errors into exit codes.
 
 mod address;
-mod advice;
 mod asked;
 pub(crate) mod complete;
 pub(crate) mod convert;

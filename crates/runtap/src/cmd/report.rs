@@ -6,18 +6,18 @@ use runtap_clr::report::{
 };
 use runtap_clr::{EventCounts, ProfileBuilder};
 use runtap_convert::finish;
+use runtap_convert::source::Recording;
 use runtap_model::View;
 use runtap_nettrace::{Item, Observe};
 use runtap_text::document::ReportDocument;
-use runtap_text::{Print, TextOptions};
+use runtap_text::{Print, TextOptions, advice};
 
 use super::recording::{loss_message, partial_of, warn_if_partial};
-use super::{advice, jvm};
+use super::{convert, jvm};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
 use crate::units::Count;
-use runtap_convert::source::Recording;
 
 /// The default number of rows in a table.
 const DEFAULT_ROWS: usize = 30;
@@ -84,7 +84,7 @@ impl Reporter<'_> {
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.read(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = finish(builder, recording);
-            advice::print_notes(&trace, self.output);
+            convert::print_notes(&trace, self.output);
             // Show all samples if the view has almost none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(

@@ -2,8 +2,7 @@
 //! are notes, never errors.
 
 use runtap_record::{Missing, Silence};
-
-use super::advice;
+use runtap_text::advice;
 
 /// Formats a note about missing events or names.
 pub(super) fn note(silence: &Silence) -> String {

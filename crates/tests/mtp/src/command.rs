@@ -29,6 +29,9 @@ const WORKING_DIRECTORY: &str = "DOTNET_CLI_TEST_COMMAND_WORKING_DIRECTORY";
 /// The variable with which the SDK prevents MSBuild from searching whole drives. Tests that build projects inherit it.
 const MSBUILD_WILDCARDS: &str = "MSBUILDFAILONDRIVEENUMERATINGWILDCARD";
 
+/// The platform's variable with exit codes that an application does not return.
+const IGNORED_CODES: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
+
 /// The options that all applications of a run share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationOptions {
@@ -56,6 +59,30 @@ impl ApplicationOptions {
         let mut options = self.clone();
         options.environment.push(("RUNTAP_MTP_LIST".into(), "known".into()));
         options
+    }
+
+    /// Returns the exit codes that the applications are configured to ignore.
+    pub fn ignored_codes(&self) -> Vec<i32> {
+        let words: Vec<_> = self.arguments.iter().map(|word| word.to_string_lossy()).collect();
+        let option = words.iter().enumerate().find_map(|(place, word)| {
+            let value = word.trim_start_matches('-').strip_prefix("ignore-exit-code")?;
+            match value.strip_prefix(['=', ':']) {
+                Some(value) => Some(value.to_owned()),
+                None if value.is_empty() => words.get(place + 1).map(ToString::to_string),
+                None => None,
+            }
+        });
+        let given = self.environment.iter().find(|(name, _)| name == IGNORED_CODES);
+        let variable = given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(IGNORED_CODES));
+        let codes = option.or_else(|| Some(variable?.to_string_lossy().into_owned())).unwrap_or_default();
+        codes.split(';').filter_map(|code| code.trim().parse().ok()).collect()
+    }
+
+    /// Returns whether the additional arguments restrict the tests that an application runs.
+    pub fn restricts_tests(&self) -> bool {
+        self.arguments.iter().map(|word| word.to_string_lossy()).any(|word| {
+            word.starts_with('-') && (word.contains("filter") || word.contains("maximum-failed-tests"))
+        })
     }
 }
 

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use runtap_test_report::events::Stream;
+pub use runtap_test_report::{Exception, Level, State, Totals};
+
 use crate::child::Exit;
 use crate::module::Module;
-use crate::totals::Totals;
 
 /// The number of a module within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,57 +16,6 @@ pub struct ModuleId(pub usize);
 /// The number of a process within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaunchId(pub u64);
-
-/// The outcome of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum State {
-    /// The test passed.
-    Passed,
-    /// An assertion failed.
-    Failed,
-    /// The test was skipped.
-    Skipped,
-    /// The test failed for a reason other than an assertion, or its process crashed.
-    Error,
-    /// The test timed out.
-    Timeout,
-    /// The test was canceled.
-    Cancelled,
-}
-
-impl State {
-    /// All outcomes.
-    pub const ALL: [Self; 6] =
-        [Self::Passed, Self::Failed, Self::Skipped, Self::Error, Self::Timeout, Self::Cancelled];
-
-    /// Returns the name of the outcome in results and reports.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Error => "error",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Returns whether the outcome makes the run fail.
-    pub fn is_failure(self) -> bool {
-        matches!(self, Self::Failed | Self::Error | Self::Timeout | Self::Cancelled)
-    }
-}
-
-/// An exception that a test threw, or an equivalent.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exception {
-    /// The message.
-    pub message: Option<String>,
-    /// The name of the type.
-    pub type_name: Option<String>,
-    /// The stack trace.
-    pub stack: Option<String>,
-}
 
 /// The properties of a discovered test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -193,26 +144,6 @@ pub struct Artifact {
     pub test_name: Option<String>,
     /// The kind of the file, such as `microsoft.testing.trx`.
     pub kind: Option<String>,
-}
-
-/// The severity of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// Information.
-    Information,
-    /// A warning.
-    Warning,
-    /// An error.
-    Error,
-}
-
-/// An output stream of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
 }
 
 /// The identity that a process of a module sent in its handshake.
@@ -397,8 +328,8 @@ pub enum RunEvent {
     Message {
         /// The module.
         module: ModuleId,
-        /// The severity.
-        severity: Severity,
+        /// The level.
+        level: Level,
         /// The text.
         text: String,
     },

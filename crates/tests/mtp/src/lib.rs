@@ -13,7 +13,7 @@
 //! spec.application.dotnet = find_dotnet().ok();
 //! let outcome = run(&spec, &Stop::new(), |event| {
 //!     if let RunEvent::TestEnded { result, .. } = event {
-//!         println!("{} {}", result.state.word(), result.name);
+//!         println!("{} {}", result.state.name(), result.name);
 //!     }
 //! })?;
 //! println!("{:?}", outcome.totals);
@@ -49,7 +49,6 @@ mod scratch;
 mod stop;
 pub mod suite;
 mod tally;
-mod totals;
 pub mod transcript;
 #[cfg(unix)]
 mod tree;
@@ -69,4 +68,3 @@ pub use run::{ArtifactKeeper, Job, Outcome, RunSpec, TestRule, TestRules, Timeou
 pub use runtap_mtp_proto::server::Mode;
 pub use scratch::{Scratch, socket_in};
 pub use stop::{Stop, StopLevel};
-pub use totals::Totals;

@@ -5,8 +5,8 @@ mod rows;
 pub(crate) use self::rows::subject;
 use self::rows::{Row, Test};
 use crate::digest::UidMap;
+use crate::event::Totals;
 use crate::event::{State, TestResult};
-use crate::totals::Totals;
 
 /// The results of one module. All results of a test in one attempt count, each as a row of the test. A later attempt
 /// replaces the rows of the previous one.
@@ -178,7 +178,7 @@ impl Tally {
 
 /// Adds a row to the totals.
 fn add_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
-    *totals.of(row.state) += 1;
+    *totals.count_mut(row.state) += 1;
     totals.quarantined += u64::from(row.quarantined && row.state.is_failure());
     totals.flaky += u64::from(row.is_flaky());
     *settled += u64::from(row.is_settled);
@@ -186,7 +186,7 @@ fn add_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
 
 /// Removes a row from the totals.
 fn remove_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
-    *totals.of(row.state) -= 1;
+    *totals.count_mut(row.state) -= 1;
     totals.quarantined -= u64::from(row.quarantined && row.state.is_failure());
     totals.flaky -= u64::from(row.is_flaky());
     *settled -= u64::from(row.is_settled);
@@ -213,7 +213,7 @@ mod tests {
         count(&mut tally, &quarantined(result("b", 1, State::Timeout, false)), true);
         count(&mut tally, &quarantined(result("c", 1, State::Passed, false)), true);
         let totals = tally.totals();
-        assert_eq!((totals.total(), totals.unsuccessful(), totals.quarantined), (3, 0, 2));
+        assert_eq!((totals.total(), totals.failures(), totals.quarantined), (3, 0, 2));
         assert!(count(&mut tally, &quarantined(result("a", 2, State::Passed, false)), true));
         let expected =
             Totals { passed: 2, timeout: 1, quarantined: 1, flaky: 1, retried: 1, ..Totals::default() };
@@ -227,11 +227,11 @@ mod tests {
         let known = TestResult { quarantined: true, ..named("known", result("a", 2, State::Failed, false)) };
         count(&mut tally, &named("row", result("a", 1, State::Failed, false)), true);
         assert!(tally.count(&known, 2, true).outdated);
-        assert_eq!((tally.totals().unsuccessful(), tally.totals().total(), tally.settled()), (1, 1, 1));
+        assert_eq!((tally.totals().failures(), tally.totals().total(), tally.settled()), (1, 1, 1));
         // A row that was in quarantine before stays there.
         count(&mut tally, &TestResult { uid: "b".to_owned(), attempt: 1, ..known.clone() }, true);
         assert!(!tally.count(&TestResult { uid: "b".to_owned(), ..known }, 2, true).outdated);
-        assert_eq!((tally.totals().unsuccessful(), tally.totals().quarantined), (1, 1));
+        assert_eq!((tally.totals().failures(), tally.totals().quarantined), (1, 1));
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             tally.count(&row(&format!("row {number}"), 1, state), 1, false);
         }
         tally.count(&row("row 5000", 2, State::Passed), 2, true);
-        assert_eq!(tally.totals().unsuccessful(), 1);
+        assert_eq!(tally.totals().failures(), 1);
         assert!(tally.count(&row("row 0", 2, State::Passed), 2, true).flaky);
     }
 
@@ -440,15 +440,15 @@ mod tests {
             let all = [superseded("x", 1), row("x", 2, Passed), row("y", number, Failed)];
             let counted = all.map(|result| tally.count(&result, 1, true));
             assert_eq!(counted.map(|it| (it.row, it.outdated)), [(0, false), (0, false), (1, false)]);
-            assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
+            assert_eq!((tally.totals().failures(), tally.totals().total()), (1, 2));
         }
         // Two rows with equal names.
         let mut tally = Tally::default();
         let all = [superseded("x", 1), row("x", 2, Passed), superseded("x", 1)];
         let places = all.map(|result| tally.count(&result, 1, true).row);
-        assert_eq!((places, tally.totals().unsuccessful()), ([0, 0, 1], 1));
+        assert_eq!((places, tally.totals().failures()), ([0, 0, 1], 1));
         assert_eq!(tally.count(&row("x", 2, Passed), 1, true).row, 1);
-        assert_eq!((tally.totals().unsuccessful(), tally.totals().flaky), (0, 2));
+        assert_eq!((tally.totals().failures(), tally.totals().flaky), (0, 2));
         // A failure that is not superseded is not resolved by a later attempt of another row.
         let mut tally = Tally::default();
         let places = [row("x", 1, Failed), row("y", 2, Passed)].map(|it| tally.count(&it, 1, true).row);
@@ -457,7 +457,7 @@ mod tests {
         let mut tally = Tally::default();
         tally.count(&TestResult { quarantined: true, ..row("known", 2, Failed) }, 1, true);
         tally.count(&row("y", 1, Failed), 1, true);
-        assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
+        assert_eq!((tally.totals().failures(), tally.totals().total()), (1, 2));
         // A failed clean-up belongs to an earlier attempt only if it is superseded. It may be reported before or after
         // its test.
         let clean_up = row("[Test Cleanup Failure (T)]", 1, State::Error);
@@ -466,7 +466,7 @@ mod tests {
             tally.count(&row("T", 1, Failed), 1, true);
             tally.count(&TestResult { superseded, ..clean_up.clone() }, 1, true);
             assert!(tally.count(&row("T", 2, Passed), 1, true).flaky);
-            assert_eq!((tally.settle(), tally.totals().unsuccessful()), (merged, u64::from(!superseded)));
+            assert_eq!((tally.settle(), tally.totals().failures()), (merged, u64::from(!superseded)));
         }
     }
 
@@ -478,11 +478,11 @@ mod tests {
         count(&mut tally, &TestResult { quarantined: true, ..result("c", 1, State::Failed, false) }, true);
         count(&mut tally, &result("d", 1, State::Failed, true), true);
         count(&mut tally, &result("d", 1, State::Passed, false), true);
-        assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 2));
+        assert_eq!((tally.settled(), tally.totals().failures()), (1, 2));
         count(&mut tally, &result("a", 2, State::Failed, false), true);
         assert_eq!(tally.settled(), 2);
         // The application itself runs the test once more.
         count(&mut tally, &result("a", 3, State::Passed, false), true);
-        assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 1));
+        assert_eq!((tally.settled(), tally.totals().failures()), (1, 1));
     }
 }

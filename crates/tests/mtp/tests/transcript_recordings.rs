@@ -130,9 +130,9 @@ fn every_run_can_be_played_to_another_server() {
         assert!(new.is_empty(), "{name}: {new:?}");
         let (before, _) = rows(&transcript::lines(&recording.path).unwrap());
         for (state, count) in [
-            ("Passed", tally.passed),
-            ("Failed", tally.failed),
-            ("Skipped", tally.skipped),
+            ("Passed", tally.totals.passed),
+            ("Failed", tally.totals.failed),
+            ("Skipped", tally.totals.skipped),
             ("Error", tally.error),
             ("Timeout", tally.timeout),
             ("Cancelled", tally.cancelled),

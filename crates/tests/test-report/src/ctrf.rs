@@ -42,12 +42,12 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let broken = source::broken(source)?;
     let more = broken.len() as u64;
     let summary = Summary {
-        tests: totals.total + more,
+        tests: totals.total() + more,
         passed: totals.passed,
         failed: totals.failures() + more,
         skipped: totals.skipped,
         pending: 0,
-        other: totals.forgiven,
+        other: totals.quarantined,
         flaky: totals.flaky,
         start: time::millis(run.started),
         stop: time::millis(finished),

@@ -36,7 +36,7 @@ pub struct Events<W: Write> {
 }
 
 /// An output stream of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
     /// Standard output.

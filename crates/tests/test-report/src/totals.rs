@@ -1,24 +1,23 @@
 //! Counting of results.
 //!
 //! A test counts once, by its last attempt; earlier attempts are `retried`; a failure in quarantine counts by its state
-//! and is `forgiven` as well.
+//! and is `quarantined` as well.
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 
 use crate::{State, TestResult};
 
 /// The numbers of tests by outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// The number of tests.
-    pub total: u64,
     /// Tests that passed, including flaky tests.
     pub passed: u64,
     /// Tests with a failed assertion.
     pub failed: u64,
     /// Skipped tests.
     pub skipped: u64,
-    /// Tests that could not be executed.
+    /// Tests that could not be executed, or failed for another reason.
     pub error: u64,
     /// Tests that timed out.
     pub timeout: u64,
@@ -26,65 +25,95 @@ pub struct Totals {
     pub cancelled: u64,
     /// Tests that passed after a failed attempt.
     pub flaky: u64,
-    /// Earlier attempts. They are not tests, and not included in `total`.
+    /// Earlier attempts. They are not tests, and not included in the number of tests.
     pub retried: u64,
-    /// Failures in quarantine, which are also counted by their state.
-    #[serde(rename = "quarantined")]
-    pub forgiven: u64,
+    /// Failures in quarantine, which are also counted by their state. They do not make the run fail.
+    pub quarantined: u64,
+}
+
+impl Serialize for Totals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut totals = serializer.serialize_struct("Totals", 10)?;
+        totals.serialize_field("total", &self.total())?;
+        totals.serialize_field("passed", &self.passed)?;
+        totals.serialize_field("failed", &self.failed)?;
+        totals.serialize_field("skipped", &self.skipped)?;
+        totals.serialize_field("error", &self.error)?;
+        totals.serialize_field("timeout", &self.timeout)?;
+        totals.serialize_field("cancelled", &self.cancelled)?;
+        totals.serialize_field("flaky", &self.flaky)?;
+        totals.serialize_field("retried", &self.retried)?;
+        totals.serialize_field("quarantined", &self.quarantined)?;
+        totals.end()
+    }
 }
 
 impl Totals {
+    /// Returns the number of tests.
+    pub fn total(&self) -> u64 {
+        self.passed + self.skipped + self.not_passed()
+    }
+
+    /// Returns the number of tests that make the run fail; `dotnet test` counts these as failed.
+    pub fn failures(&self) -> u64 {
+        self.not_passed().saturating_sub(self.quarantined)
+    }
+
+    fn not_passed(&self) -> u64 {
+        self.failed + self.error + self.timeout + self.cancelled
+    }
+
     /// Adds a result.
     pub fn add(&mut self, result: &TestResult) {
-        self.total += 1;
-        *match result.state() {
-            State::Passed => &mut self.passed,
-            State::Failed => &mut self.failed,
-            State::Skipped => &mut self.skipped,
-            State::Error => &mut self.error,
-            State::Timeout => &mut self.timeout,
-            State::Cancelled => &mut self.cancelled,
-        } += 1;
+        *self.count_mut(result.state()) += 1;
         self.flaky += u64::from(result.is_flaky());
         self.retried += result.earlier.len() as u64;
-        self.forgiven += u64::from(result.is_forgiven());
+        self.quarantined += u64::from(result.is_forgiven());
     }
 
     /// Removes a result that was added.
     pub(crate) fn remove(&mut self, result: &TestResult) {
         let mut counted = Self::default();
         counted.add(result);
-        self.total -= counted.total;
-        self.passed -= counted.passed;
-        self.failed -= counted.failed;
-        self.skipped -= counted.skipped;
-        self.error -= counted.error;
-        self.timeout -= counted.timeout;
-        self.cancelled -= counted.cancelled;
-        self.flaky -= counted.flaky;
-        self.retried -= counted.retried;
-        self.forgiven -= counted.forgiven;
-    }
-
-    /// Returns the number of failures that are not in quarantine.
-    pub fn failures(&self) -> u64 {
-        self.failed + self.error + self.timeout + self.cancelled - self.forgiven
+        *self = self.minus(&counted);
     }
 
     /// Returns the sum of two totals.
     #[must_use]
-    pub fn plus(mut self, other: &Self) -> Self {
-        self.total += other.total;
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-        self.error += other.error;
-        self.timeout += other.timeout;
-        self.cancelled += other.cancelled;
-        self.flaky += other.flaky;
-        self.retried += other.retried;
-        self.forgiven += other.forgiven;
-        self
+    pub fn plus(self, other: &Self) -> Self {
+        self.combined(other, |own, other| own + other)
+    }
+
+    /// Returns these totals without a part of them.
+    #[must_use]
+    pub fn minus(self, part: &Self) -> Self {
+        self.combined(part, |own, part| own - part)
+    }
+
+    fn combined(self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+        Self {
+            passed: with(self.passed, other.passed),
+            failed: with(self.failed, other.failed),
+            skipped: with(self.skipped, other.skipped),
+            error: with(self.error, other.error),
+            timeout: with(self.timeout, other.timeout),
+            cancelled: with(self.cancelled, other.cancelled),
+            flaky: with(self.flaky, other.flaky),
+            retried: with(self.retried, other.retried),
+            quarantined: with(self.quarantined, other.quarantined),
+        }
+    }
+
+    /// Returns the number of tests with this outcome.
+    pub fn count_mut(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Passed => &mut self.passed,
+            State::Failed => &mut self.failed,
+            State::Skipped => &mut self.skipped,
+            State::Error => &mut self.error,
+            State::Timeout => &mut self.timeout,
+            State::Cancelled => &mut self.cancelled,
+        }
     }
 }
 
@@ -108,7 +137,6 @@ mod tests {
         totals.add(&result(&[State::Failed, State::Timeout, State::Passed], false));
         totals.add(&result(&[State::Failed, State::Failed], true));
         let expected = Totals {
-            total: 8,
             passed: 2,
             failed: 2,
             skipped: 1,
@@ -117,10 +145,10 @@ mod tests {
             cancelled: 1,
             flaky: 1,
             retried: 3,
-            forgiven: 1,
+            quarantined: 1,
         };
         assert_eq!(totals, expected);
-        assert_eq!(totals.failures(), 4);
+        assert_eq!((totals.total(), totals.failures()), (8, 4));
         assert_eq!(totals.plus(&totals).retried, 6);
     }
 }

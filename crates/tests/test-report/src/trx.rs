@@ -333,7 +333,7 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io:
     let (run, modules) = (source.run(), source.modules());
     let totals = source.all_totals()?;
     // The totals do not contain the number of time-outs in quarantine.
-    let timeouts = if totals.forgiven == 0 { totals.timeout } else { count_timeouts(source)? };
+    let timeouts = if totals.quarantined == 0 { totals.timeout } else { count_timeouts(source)? };
     let failed = run.exit_code != 0 || totals.failures() > 0 || modules.iter().any(|m| m.error.is_some());
     let outcome = match failed {
         _ if run.interrupted.is_some() => "Aborted",
@@ -341,10 +341,10 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io:
         false => "Completed",
     };
     xml.open("ResultSummary", &[("outcome", outcome)])?;
-    let not_executed = totals.skipped + totals.forgiven;
+    let not_executed = totals.skipped + totals.quarantined;
     let counters = [
-        ("total", totals.total + broken),
-        ("executed", totals.total - not_executed + broken),
+        ("total", totals.total() + broken),
+        ("executed", totals.total() - not_executed + broken),
         ("passed", totals.passed),
         ("failed", totals.failures() - timeouts + broken),
         ("error", 0),

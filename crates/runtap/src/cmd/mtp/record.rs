@@ -8,16 +8,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtap_mtp::transcript::{
-    Application, Outcome, Server, Severity, Signals, Tally, TestPipe, run as run_application,
-};
+use runtap_mtp::transcript::{Application, Outcome, Server, Signals, TestPipe, run as run_application};
 use runtap_mtp::{Module, ModuleKind};
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
-use runtap_text::units::Bytes;
+use runtap_text::test::transcript::{RecordedDocument, tally};
 use runtap_transcript::{Error as TranscriptError, Header, Journal, create};
-use serde::Serialize;
 
 use super::write_script;
 use crate::cli::MtpRecord;
@@ -25,38 +22,9 @@ use crate::cmd::record::{code_of, stop_requests};
 use crate::cmd::{block_on, dotnet};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::{Count, Things};
 
 /// The number of SIGINT on every system.
 const INTERRUPT: i32 = 2;
-
-/// A document of the schema `runtap.mtp-record/1`.
-#[derive(Debug, Serialize)]
-struct Document {
-    schema: &'static str,
-    path: String,
-    connections: u64,
-    frames: u64,
-    bytes: u64,
-    exit_code: u8,
-    /// The test results, if runtap was the server.
-    tests: Option<Tests>,
-    partial: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Tests {
-    total: u64,
-    passed: u64,
-    failed: u64,
-    skipped: u64,
-    error: u64,
-    timeout: u64,
-    cancelled: u64,
-    discovered: u64,
-    protocol_errors: u64,
-    protocol_warnings: u64,
-}
 
 pub(super) fn run(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     match &options.write_module {
@@ -193,71 +161,22 @@ fn report_outcome(
     server: &Server,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let Outcome { status, totals, tally } = outcome;
-    let code = code_of(*status);
+    let is_truncated = outcome.totals.is_truncated;
+    let code = code_of(outcome.status);
     if let Some(error) = journal.take_failure() {
         output.warning(format_args!("{} ends early: {error}", path.display()));
     }
+    let document = RecordedDocument::new(path.display().to_string(), code, outcome);
     if output.json() {
-        output.document(&Document {
-            schema: "runtap.mtp-record/1",
-            path: path.display().to_string(),
-            connections: totals.connections,
-            frames: totals.frames,
-            bytes: totals.bytes,
-            exit_code: code,
-            tests: tally.as_ref().map(tests),
-            partial: totals.is_truncated,
-        })?;
+        output.document(&document)?;
     } else {
-        let connections = Things(totals.connections, "connection");
-        let frames = Things(totals.frames, "message");
-        let line = format!("{}: {connections}, {frames}, {}", path.display(), Bytes(totals.bytes));
-        match (server, tally) {
+        match (server, &outcome.tally) {
             // A server would take this line for output of the application.
-            (Server::At(_), _) | (_, None) => output.detail(line),
-            (Server::Ourselves(_), Some(tally)) => {
-                output.note(format_args!("{line}; {}", describe_tally(tally)));
+            (Server::At(_), _) | (_, None) => output.detail(document.remark()),
+            (Server::Ourselves(_), Some(results)) => {
+                output.note(format_args!("{}; {}", document.remark(), tally(results)));
             }
         }
     }
-    Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })
-}
-
-fn tests(tally: &Tally) -> Tests {
-    Tests {
-        total: tally.total(),
-        passed: tally.passed,
-        failed: tally.failed,
-        skipped: tally.skipped,
-        error: tally.error,
-        timeout: tally.timeout,
-        cancelled: tally.cancelled,
-        discovered: tally.discovered,
-        protocol_errors: tally.broken(Severity::Error),
-        protocol_warnings: tally.broken(Severity::Warning),
-    }
-}
-
-/// Formats the non-zero counts of outcomes, and the broken rules.
-fn describe_tally(tally: &Tally) -> String {
-    let counts = [
-        (tally.discovered, "listed"),
-        (tally.passed, "passed"),
-        (tally.failed, "failed"),
-        (tally.error, "error"),
-        (tally.timeout, "timed out"),
-        (tally.cancelled, "cancelled"),
-        (tally.skipped, "skipped"),
-    ];
-    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let mut parts: Vec<_> = counts.map(|(count, what)| format!("{} {what}", Count(count))).collect();
-    if parts.is_empty() {
-        parts.push("no tests".to_owned());
-    }
-    if !tally.violations.is_empty() {
-        let rules: Vec<_> = tally.violations.keys().map(ToString::to_string).collect();
-        parts.push(format!("broken rules: {}", rules.join(", ")));
-    }
-    parts.join(", ")
+    Ok(if code == exit::OK && is_truncated { exit::PARTIAL } else { code })
 }

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runtap_mtp::transcript::{Application, Played, Replay, Server, socket_path};
-use serde::Serialize;
+use runtap_mtp::transcript::{Application, Replay, Server, socket_path};
+use runtap_text::test::transcript::ReplayedDocument;
 
-use super::{each, warn_if_partial, write_script};
+use super::{each, warn_if_missing, write_script};
 use crate::cli::MtpReplay;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -14,16 +14,6 @@ use crate::units::Things;
 
 /// The variable in which a server passes the `ExecutionId` shared by all processes of an application.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
-
-/// A document of the schema `runtap.mtp-replay/1`.
-#[derive(Debug, Serialize)]
-struct Document {
-    schema: &'static str,
-    file: String,
-    connections: u64,
-    requests: u64,
-    exit_code: u8,
-}
 
 pub(super) fn run(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     match &options.write_module {
@@ -34,7 +24,7 @@ pub(super) fn run(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
 
 fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u8> {
     // Detect an unreadable recording now instead of in the middle of a run.
-    warn_if_partial(&options.file, each(&options.file, options.max_size.of(), |_| Ok(()))?.as_ref(), output);
+    warn_if_missing(&options.file, each(&options.file, options.max_size.of(), |_| Ok(()))?.as_ref(), output);
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["mtp", "replay"].map(OsString::from));
     if options.fast {
@@ -61,7 +51,7 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
         let taken = replay.take(located);
         taken.map_err(|error| expected(exit::USAGE, format!("{}: {error}", options.file.display()), None))
     })?;
-    let missing = warn_if_partial(&options.file, partial.as_ref(), output);
+    let missing = warn_if_missing(&options.file, partial.as_ref(), output);
     let words: Vec<_> = options.arguments.iter().map(|word| word.to_string_lossy()).collect();
     let requested = Replay::asked(words.iter().map(|word| &**word));
     if options.pipe.is_none() && requested != replay.mode() {
@@ -76,26 +66,24 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let execution_id = std::env::var(EXECUTION_ID).ok().filter(|id| !id.is_empty());
     let played = replay.play(&server, execution_id.as_deref(), options.fast);
     let played = played.map_err(|error| expected(exit::FAILED, error.to_string(), None))?;
-    let Played { connections, requests, left_out, foreign_files, code } = played;
-    if foreign_files > 0 {
+    if played.foreign_files > 0 {
         output.warning(format_args!(
             "{} of this machine outside the working directory left out; --allow-artifacts names them",
-            Things(foreign_files, "artifact"),
+            Things(played.foreign_files, "artifact"),
         ));
     }
-    if left_out > 0 {
+    if played.left_out > 0 {
         output.detail(format_args!(
             "the server has no control pipe: {} left out",
-            Things(left_out, "connection")
+            Things(played.left_out, "connection")
         ));
     }
-    let exit_code = code.map_or(missing, |code| u8::try_from(code).unwrap_or(exit::FAILED));
+    let exit_code = played.code.map_or(missing, |code| u8::try_from(code).unwrap_or(exit::FAILED));
+    let document = ReplayedDocument::new(options.file.display().to_string(), exit_code, &played);
     if output.json() {
-        let (schema, file) = ("runtap.mtp-replay/1", options.file.display().to_string());
-        output.document(&Document { schema, file, connections, requests, exit_code })?;
+        output.document(&document)?;
     } else {
-        let (connections, requests) = (Things(connections, "connection"), Things(requests, "request"));
-        output.detail(format_args!("{connections}, {requests}"));
+        output.detail(document.remark());
     }
     Ok(exit_code)
 }

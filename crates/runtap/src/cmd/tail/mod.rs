@@ -7,9 +7,9 @@ use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
 use runtap_record::providers::Request;
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
+use runtap_text::advice;
 use tokio::task::JoinSet;
 
-use super::advice;
 use super::asked;
 use super::events::{choice, warn_of_unmet};
 use super::failure::{recording_error, with_pid};

@@ -1,19 +1,11 @@
 //! `runtap test PATH --help`: the subcommand's options and the options of the applications.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
-
-use anstyle::Style;
 use clap::CommandFactory as _;
-use runtap_mtp::{AppOption, Mode, Module, ModuleId, RunEvent, RunSpec, Severity, Stop, run};
-use runtap_text::{Clean, DIM};
+use runtap_mtp::{Mode, RunSpec, Stop, run};
+use runtap_text::test::MergedOptions;
 
-use super::module_failure::describe;
 use crate::cli::Cli;
 use crate::output::Output;
-
-const HEADING: Style = Style::new().bold().underline();
-const NAME: Style = Style::new().bold();
 
 /// Prints the help of the subcommand.
 pub(super) fn print_own(output: Output) -> anyhow::Result<()> {
@@ -28,91 +20,8 @@ pub(super) fn print_own(output: Output) -> anyhow::Result<()> {
 /// Requests and prints the options of the applications. Returns the exit code.
 pub(super) fn of_applications(spec: &RunSpec, stop: &Stop, output: Output) -> anyhow::Result<u8> {
     let help_spec = RunSpec { mode: Mode::Help, ..spec.clone() };
-    let mut merged = MergedOptions {
-        modules: &spec.modules,
-        options: BTreeMap::new(),
-        broken: Vec::new(),
-        messages: Vec::new(),
-    };
-    let outcome = run(&help_spec, stop, |event| match event {
-        RunEvent::Option { module, option } => merged.add(module, option),
-        RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
-            merged.messages.push((module, text));
-        }
-        RunEvent::LaunchEnded { module, end, .. } => {
-            merged.broken.extend(end.failures.first().map(|failure| (module, describe(failure))));
-        }
-        _ => {}
-    })?;
+    let mut merged = MergedOptions::new(&spec.modules);
+    let outcome = run(&help_spec, stop, |event| merged.event(event))?;
     output.text(&merged)?;
     Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
-}
-
-/// The options of all applications, without duplicates.
-struct MergedOptions<'a> {
-    modules: &'a [Module],
-    /// Keyed by whether an extension provides the option, and by name. The values are the description and the applications.
-    options: BTreeMap<(bool, String), (String, Vec<ModuleId>)>,
-    broken: Vec<(ModuleId, String)>,
-    /// Warnings and errors that applications reported.
-    messages: Vec<(ModuleId, String)>,
-}
-
-impl MergedOptions<'_> {
-    fn add(&mut self, module: ModuleId, option: AppOption) {
-        // The `--help` of runtap replaces these options.
-        if option.hidden || ["help", "?"].contains(&option.name.as_str()) {
-            return;
-        }
-        let known = self.options.entry((!option.built_in, option.name));
-        let (_, modules) = known.or_insert_with(|| (option.description, Vec::new()));
-        if !modules.contains(&module) {
-            modules.push(module);
-        }
-    }
-
-    /// Returns whether an application has reported no options and no reason.
-    fn is_silent(&self, module: ModuleId) -> bool {
-        let has_options = self.options.values().any(|(_, modules)| modules.contains(&module));
-        let explained = |of: &[(ModuleId, String)]| of.iter().any(|(of, _)| *of == module);
-        !has_options && !explained(&self.broken) && !explained(&self.messages)
-    }
-
-    fn name(&self, module: ModuleId) -> String {
-        self.modules.get(module.0).map(Module::name).unwrap_or_default()
-    }
-}
-
-impl Display for MergedOptions<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let answered = self.modules.len() - self.broken.len();
-        for (of_extensions, heading) in [
-            (false, "Options of the platform, after '--':"),
-            (true, "Options of the applications' frameworks and extensions, after '--':"),
-        ] {
-            let mut options = self.options.iter().filter(|((it, _), _)| *it == of_extensions).peekable();
-            if options.peek().is_some() {
-                writeln!(f, "\n{HEADING}{heading}{HEADING:#}")?;
-            }
-            for ((_, name), (description, modules)) in options {
-                write!(f, "  {NAME}--{}{NAME:#}", Clean(name))?;
-                if modules.len() < answered {
-                    let names: Vec<_> = modules.iter().map(|module| self.name(*module)).collect();
-                    write!(f, "  {DIM}only {}{DIM:#}", Clean(&names.join(", ")))?;
-                }
-                writeln!(f)?;
-                for line in description.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
-                    writeln!(f, "          {}", Clean(line))?;
-                }
-            }
-        }
-        for (module, why) in self.messages.iter().chain(&self.broken) {
-            writeln!(f, "\n{}: {}", Clean(&self.name(*module)), Clean(why))?;
-        }
-        for module in (0..self.modules.len()).map(ModuleId).filter(|module| self.is_silent(*module)) {
-            let name = self.name(module);
-            writeln!(f, "\n{}: told no options: is it a test application?", Clean(&name))?;
-        }
-        Ok(())
-    }
 }

@@ -2,26 +2,11 @@
 //! implemented by [`runtap_mtp`].
 
 mod dotnet_words;
-mod failures;
 mod help;
-mod lines;
-mod list;
-mod live;
 mod mistakes;
-mod model;
-mod module_failure;
-mod nothing;
-mod printed;
-mod progress;
-mod reported;
 mod reports;
-mod screen;
-mod settings;
+mod request;
 mod sink;
-#[cfg_attr(unix, path = "system_unix.rs")]
-#[cfg_attr(windows, path = "system_windows.rs")]
-mod system;
-mod words;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -36,19 +21,15 @@ use runtap_mtp::{
 use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
+use runtap_text::test::{describe, nothing, print_beside, printed};
 
 pub(super) use self::dotnet_words::normalize_args;
-use self::module_failure::describe;
-pub(super) use self::reports::names as reports;
-use self::settings::Settings;
+use self::request::Request;
 use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};
 use crate::cmd::dotnet;
 use crate::exit::{FAILED, OK, TEST_USAGE, expected};
 use crate::output::Output;
-
-/// The platform's variable with exit codes that an application does not return.
-const IGNORED_CODES: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
 
 /// The time that printing the message about stopping may take after the run has ended.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -63,36 +44,36 @@ pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
         }
     }
     mistakes::check(&options, output)?;
-    let settings = Settings::of(&options, output)?;
-    let spec = spec(&options, &settings, output)?;
+    let request = Request::of(&options, output)?;
+    let spec = spec(&options, &request, output)?;
     if options.help {
         let stop = Stop::new();
         let running = stop.clone();
         let work = in_a_thread(move || help::of_applications(&spec, &running, output));
         return run_until_stopped(work, &stops, &stop, options.timeout, output).await?;
     }
-    let sink = Sink::new(&options, &settings, &spec, output)?;
+    let sink = Sink::new(&options, &request, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
     let warns = options.no_tests == NoTests::Warn;
-    let work = in_a_thread(move || work(spec, &settings, sink, warns, &running, output));
+    let work = in_a_thread(move || work(spec, &request, sink, warns, &running, output));
     run_until_stopped(work, &stops, &stop, options.timeout, output).await?
 }
 
 /// Performs the run, from the plan to the history. Returns the exit code.
 fn work(
     mut spec: RunSpec,
-    settings: &Settings,
+    request: &Request,
     mut sink: Sink,
     warns: bool,
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let (store, known) = earlier_runs(settings, &spec, output)?;
-    let mut planned = if spec.mode == Mode::Run || !settings.selection.is_whole() {
-        match plan(&mut spec, &settings.selection, &known, stop) {
+    let (store, known) = earlier_runs(request, &spec, output)?;
+    let mut planned = if spec.mode == Mode::Run || !request.selection.is_whole() {
+        match plan(&mut spec, &request.selection, &known, stop) {
             Ok(planned) => planned,
-            Err(error) => return report_plan_error(&error, settings, output),
+            Err(error) => return report_plan_error(&error, request, output),
         }
     } else {
         Planned::default()
@@ -102,18 +83,18 @@ fn work(
         output.note("no test failed when it was last run: there is nothing to run again");
         return Ok(0);
     }
-    nothing::warn_of_missing_facts(&planned, &spec.modules, output);
+    nothing::missing_facts(&planned, &spec.modules).iter().for_each(|remark| output.remark(remark));
     if let Some(empty) = &planned.empty {
-        nothing::report_empty(empty, &settings.selection, output);
+        nothing::empty(empty, &request.selection).iter().for_each(|remark| output.remark(remark));
         spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
-    spec.rules = settings.rules(&spec, &planned);
+    spec.rules = request.settings.rules(&spec, &planned);
     sink.begin()?;
     spec.live_output = sink.follows_output();
     spec.keeper = sink.keeper();
     sink.add_known_tests(std::mem::take(&mut planned.known));
     // An application with its own restriction does not run completely.
-    let is_restricted = restricts_tests(&spec.application.arguments);
+    let is_restricted = spec.application.restricts_tests();
     let complete = if is_restricted { Vec::new() } else { std::mem::take(&mut planned.complete) };
     let mut recorder = Recorder::new(now(), spec.modules.clone(), complete);
     let mut is_unwritable = false;
@@ -138,7 +119,7 @@ fn work(
         output.warning(error);
     }
     if outcome.exit_code == mtp::code::ZERO_TESTS {
-        nothing::warn_of_unknown_ids(&planned, &settings.selection, output);
+        nothing::unknown_ids(&planned, &request.selection).iter().for_each(|remark| output.remark(remark));
     }
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");
@@ -152,12 +133,12 @@ fn work(
 
 /// Returns the store for this run, and the results of earlier runs if the selection depends on them.
 fn earlier_runs<'a>(
-    settings: &'a Settings,
+    request: &'a Request,
     spec: &RunSpec,
     output: Output,
 ) -> anyhow::Result<(Option<&'a Store>, Earlier)> {
-    let Some(store) = &settings.store else { return Ok((None, Earlier::default())) };
-    let selection = &settings.selection;
+    let Some(store) = &request.store else { return Ok((None, Earlier::default())) };
+    let selection = &request.selection;
     let by_time = selection.partition.as_ref().is_some_and(Partition::needs_durations);
     if spec.modules.len() < 2 && !selection.split && !selection.failed_only && !by_time {
         return Ok((Some(store), Earlier::default()));
@@ -182,17 +163,17 @@ fn earlier_runs<'a>(
 }
 
 /// Reports why no plan was made. Returns the exit code if the error was printed here.
-fn report_plan_error(error: &PlanError, settings: &Settings, output: Output) -> anyhow::Result<u8> {
+fn report_plan_error(error: &PlanError, request: &Request, output: Output) -> anyhow::Result<u8> {
     let code = |code| u8::try_from(code).unwrap_or(u8::MAX);
     Err(match error {
         PlanError::NotListed { failure, stdout, stderr, exit_code, .. } => {
             output.error(&anyhow::anyhow!("{error}: it {}", describe(failure)), None);
-            printed::print_output(stdout, stderr, output);
+            print_output(stdout, stderr, output);
             return Ok(code(*exit_code));
         }
         PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
         PlanError::NoEarlierRun => {
-            let path = settings.store.as_ref().map(|store| store.directory().display().to_string());
+            let path = request.store.as_ref().map(|store| store.directory().display().to_string());
             let hint = path.map(|path| format!("looked in {path}, which --history DIR changes"));
             usage(error.to_string(), hint)
         }
@@ -200,28 +181,12 @@ fn report_plan_error(error: &PlanError, settings: &Settings, output: Output) -> 
     })
 }
 
-/// Returns the exit codes that the applications are configured to ignore.
-fn ignored_by_applications(application: &ApplicationOptions) -> Vec<i32> {
-    let words: Vec<_> = application.arguments.iter().map(|word| word.to_string_lossy()).collect();
-    let option = words.iter().enumerate().find_map(|(place, word)| {
-        let value = word.trim_start_matches('-').strip_prefix("ignore-exit-code")?;
-        match value.strip_prefix(['=', ':']) {
-            Some(value) => Some(value.to_owned()),
-            None if value.is_empty() => words.get(place + 1).map(ToString::to_string),
-            None => None,
-        }
-    });
-    let given = application.environment.iter().find(|(name, _)| name == IGNORED_CODES);
-    let variable = given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(IGNORED_CODES));
-    let codes = option.or_else(|| Some(variable?.to_string_lossy().into_owned())).unwrap_or_default();
-    codes.split(';').filter_map(|code| code.trim().parse().ok()).collect()
-}
-
-/// Returns whether an application's arguments restrict the tests that it runs.
-fn restricts_tests(arguments: &[OsString]) -> bool {
-    arguments.iter().map(|word| word.to_string_lossy()).any(|word| {
-        word.starts_with('-') && (word.contains("filter") || word.contains("maximum-failed-tests"))
-    })
+/// Prints what an application printed on standard error, below its error.
+fn print_output(stdout: &str, stderr: &str, output: Output) {
+    for (name, text) in printed(stdout, stderr) {
+        output.ask(format_args!("  {name}:"));
+        text.lines().for_each(|line| output.ask(line));
+    }
 }
 
 /// Returns the current time in milliseconds since 1970.
@@ -256,7 +221,7 @@ async fn run_until_stopped<T>(
         () = over => |output| output.warning("the time for the run is over: running tests are told to end"),
     };
     stop.stop(StopLevel::Graceful);
-    let printing = tokio::spawn(in_a_thread(move || screen::print_beside(|| print_message(output))));
+    let printing = tokio::spawn(in_a_thread(move || print_beside(|| print_message(output))));
     let done = tokio::select! {
         done = &mut work => done,
         () = second_signal(&mut listener) => {
@@ -279,15 +244,15 @@ fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow:
     expected(TEST_USAGE, message, hint)
 }
 
-fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
-    let FoundModules { modules, order, .. } = find_applications(options, &settings.root, output)?;
+fn spec(options: &Test, request: &Request, output: Output) -> anyhow::Result<RunSpec> {
+    let FoundModules { modules, order, .. } = find_applications(options, &request.root, output)?;
     let mut spec = RunSpec::new(modules);
-    spec.process_keeper = system::process_keeper();
+    spec.process_keeper = process_keeper();
     spec.jobs = order.into_iter().map(Job::whole).collect();
     if options.list_tests.is_some() {
         spec.mode = Mode::Discover;
     }
-    settings.apply(&mut spec);
+    request.settings.apply(&mut spec);
     spec.timeouts.start = options.start_timeout.unwrap_or(spec.timeouts.start);
     spec.timeouts.grace = options.grace.unwrap_or(spec.timeouts.grace);
     spec.timeouts.exit = match options.exit_timeout {
@@ -302,8 +267,15 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
     spec.application = application(options, &spec.modules)?;
     spec.may_be_empty = options.no_tests != NoTests::Fail;
     spec.ignored_codes.clone_from(&options.ignore_exit_code);
-    spec.ignored_codes.extend(ignored_by_applications(&spec.application));
+    spec.ignored_codes.extend(spec.application.ignored_codes());
     Ok(spec)
+}
+
+/// Returns the arguments with which runtap supervises an application. Processes that an application leaves behind continue if
+/// the application exits by itself. On Windows, a job object ends an application together with this program.
+fn process_keeper() -> Vec<OsString> {
+    let words: &[&str] = if cfg!(unix) { &["mtp", "keep", "--leave-group", "--"] } else { &[] };
+    words.iter().map(OsString::from).collect()
 }
 
 fn find_applications(options: &Test, root: &Path, output: Output) -> anyhow::Result<FoundModules> {

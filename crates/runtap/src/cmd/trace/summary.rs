@@ -1,9 +1,9 @@
 //! The summary and exit code of `trace`.
 
 use runtap_record::{Files, Outcome, Stops};
-use runtap_text::document::{Partial, Remark, TraceDocument, TracedProcess};
+use runtap_text::advice;
+use runtap_text::document::{Partial, TraceDocument, TracedProcess};
 
-use crate::cmd::advice;
 use crate::cmd::convert::output_file;
 use crate::cmd::failure::recording_error;
 use crate::cmd::silence;
@@ -158,10 +158,7 @@ impl Summary {
     /// Prints the summary: a JSON document on stdout, or as text with the files on stdout and the figures on stderr.
     fn print(&self, output: Output) -> anyhow::Result<()> {
         for remark in self.document.remarks() {
-            match remark {
-                Remark::Note(note) => output.note(note),
-                Remark::Warning(warning) => output.warning(warning),
-            }
+            output.remark(&remark);
         }
         let lost = self.document.lost;
         if lost > 0 {

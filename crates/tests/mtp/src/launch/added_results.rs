@@ -86,7 +86,7 @@ impl Supervisor<'_> {
             attempt: self.host_attempt.map_or(self.spec.attempt, |own| own.max(self.spec.attempt)),
             // The test ran in the latest attempt.
             host_attempt: self.host_attempt,
-            exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
+            exceptions: vec![Exception { message, ..Exception::default() }],
             ..TestResult::default()
         };
         self.result(result);

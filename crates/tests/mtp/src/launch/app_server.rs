@@ -14,9 +14,7 @@ use super::backpressure::BackpressureQueue;
 use super::recent_bytes::RecentBytes;
 use super::translate::translate;
 use crate::budget::{Budget, SMALL_MESSAGE_BYTES, Share};
-use crate::event::{
-    AppOption, Artifact, Introduction, ModuleFailure, ModuleId, Severity, TestInfo, TestResult,
-};
+use crate::event::{AppOption, Artifact, Introduction, Level, ModuleFailure, ModuleId, TestInfo, TestResult};
 use crate::identity::server_settings;
 use crate::run::ArtifactKeeper;
 
@@ -34,7 +32,7 @@ pub(crate) enum AppEvent {
     },
     Result(TestResult),
     Artifact(Artifact),
-    Message(Severity, String),
+    Message(Level, String),
     Option(AppOption),
     SessionStarted,
     SessionEnded,

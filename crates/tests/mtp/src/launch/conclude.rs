@@ -13,7 +13,7 @@ use super::supervise::{KillReason, StopState, Supervisor, seconds};
 use super::{Signal, can_be_requested, dotnet_host, isolation, skipped};
 use crate::child::Exit;
 use crate::digest::UidSet;
-use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
+use crate::event::{LaunchEnd, Level, ModuleFailure, RunEvent, State};
 use crate::listen::Transport;
 use crate::pipe::MAX_CONNECTIONS;
 use crate::run::{Done, Origin, Suspects, code};
@@ -68,7 +68,7 @@ impl Supervisor<'_> {
 
     /// Sends a warning about the process.
     pub(super) fn notify(&mut self, text: String) {
-        self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
+        self.emit(RunEvent::Message { module: self.spec.id, level: Level::Warning, text });
     }
 
     fn conclude(mut self, exit: Option<Exit>) -> LaunchResult {

@@ -44,7 +44,7 @@ fn bytes_of(result: &TestResult) -> usize {
     let exceptions = result
         .exceptions
         .iter()
-        .map(|it| size_of_val(it) + length(&it.message) + length(&it.type_name) + length(&it.stack));
+        .map(|it| size_of_val(it) + it.message.len() + it.type_name.len() + it.stack.len());
     let texts = [&result.reason, &result.expected, &result.actual].map(length).iter().sum::<usize>();
     size_of::<TestResult>()
         + 2 * result.uid.len()

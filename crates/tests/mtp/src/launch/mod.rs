@@ -17,7 +17,7 @@ mod recent_bytes;
 mod remaining;
 mod running;
 mod supervise;
-mod translate;
+pub(crate) mod translate;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,8 +39,9 @@ use self::remaining::RemainingTests;
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
 use crate::command::{ApplicationOptions, Start, command};
+use crate::event::Totals;
 use crate::event::{
-    LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Severity, State, Stream, TestInfo, TestResult,
+    LaunchEnd, LaunchId, Level, ModuleFailure, ModuleId, RunEvent, State, Stream, TestInfo, TestResult,
 };
 use crate::http::Http;
 use crate::listen::{Listener, Transport};
@@ -50,7 +51,6 @@ use crate::pipe::Pipe;
 use crate::run::{Done, Origin, RunSpec, Timeouts};
 use crate::scratch::socket_in;
 use crate::stop::{Stop, StopLevel};
-use crate::totals::Totals;
 
 /// The parameters of a process to start.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +107,7 @@ pub(crate) fn run(spec: &LaunchSpec<'_>, stop: &Stop, emit: &mut dyn FnMut(Vec<R
     let spec = LaunchSpec { uids: Some(&uids), ..*spec };
     if spec.attempt > 1 {
         // These tests have failed, and stay failed.
-        emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
+        emit(vec![RunEvent::Message { module: spec.id, level: Level::Warning, text }]);
         return if uids.is_empty() { Done::default() } else { start(&spec, None, stop, emit) };
     }
     let failure = ModuleFailure::NotStarted(text);
@@ -156,7 +156,7 @@ fn start(
             }
             emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
             if let Some(text) = continuation {
-                emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
+                emit(vec![RunEvent::Message { module: spec.id, level: Level::Warning, text }]);
             }
             done
         }

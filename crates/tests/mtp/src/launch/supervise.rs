@@ -17,11 +17,11 @@ use super::running::RunningTests;
 use super::{LaunchSpec, Signal};
 use crate::child::Running;
 use crate::digest::UidSet;
-use crate::event::{ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
+use crate::event::Totals;
+use crate::event::{Level, ModuleFailure, RunEvent, State, Stream, TestResult};
 use crate::listen::Listener;
 use crate::output::Output;
 use crate::stop::StopLevel;
-use crate::totals::Totals;
 
 /// The number of failed rows that are searched for one with another name, to avoid quadratic time.
 const MAX_COMPARED: usize = 64;
@@ -309,7 +309,7 @@ impl<'a> Supervisor<'a> {
                 }
             }
             AppEvent::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
-            AppEvent::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
+            AppEvent::Message(level, text) => self.emit(RunEvent::Message { module, level, text }),
             AppEvent::SessionStarted => {
                 self.sessions += 1;
                 self.idle_since = None;
@@ -343,7 +343,7 @@ impl<'a> Supervisor<'a> {
     /// Sends a warning about a violation, once per rule.
     pub(super) fn warn(&mut self, rule: Rule, text: String) {
         if self.warned.insert(rule) {
-            self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
+            self.emit(RunEvent::Message { module: self.spec.id, level: Level::Warning, text });
         }
     }
 

@@ -6,7 +6,7 @@ use runtap_mtp_proto as proto;
 use runtap_mtp_proto::{Message, SessionEventType};
 
 use super::app_server::AppEvent;
-use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
+use crate::event::{AppOption, Artifact, Exception, Level, State, TestInfo, TestResult};
 
 /// Passes the events of a message to `hear` one by one, because a message may have a million tests. `attempt` is the
 /// attempt of the sending process, after which attempts within the process are numbered. `own` is the number that the
@@ -38,13 +38,13 @@ pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: 
             message.tests.into_iter().flatten().map(started).for_each(hear);
         }
         Message::Display(message) => {
-            let severity = match message.level {
-                Some(proto::DisplayLevel::ERROR) => Severity::Error,
-                Some(proto::DisplayLevel::WARNING) => Severity::Warning,
-                _ => Severity::Information,
+            let level = match message.level {
+                Some(proto::DisplayLevel::ERROR) => Level::Error,
+                Some(proto::DisplayLevel::WARNING) => Level::Warning,
+                _ => Level::Info,
             };
             let text = message.text.filter(|text| !text.is_empty());
-            text.map(|text| AppEvent::Message(severity, text)).into_iter().for_each(hear);
+            text.map(|text| AppEvent::Message(level, text)).into_iter().for_each(hear);
         }
         Message::CommandLineOptions(message) => {
             message.options.into_iter().flatten().map(option).for_each(hear);
@@ -82,7 +82,7 @@ fn started(uid: Option<String>, name: Option<String>) -> AppEvent {
 }
 
 /// Converts an outcome. `None` if the test has no outcome.
-fn state(state: Option<proto::State>) -> Option<State> {
+pub(crate) fn state(state: Option<proto::State>) -> Option<State> {
     Some(match state? {
         proto::State::PASSED => State::Passed,
         proto::State::SKIPPED => State::Skipped,
@@ -102,9 +102,9 @@ fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Op
     }
     let uid = test.uid.unwrap_or_default();
     let exceptions = test.exceptions.into_iter().flatten().map(|exception| Exception {
-        message: exception.message,
-        type_name: exception.type_name,
-        stack: exception.stack_trace,
+        message: exception.message.unwrap_or_default(),
+        type_name: exception.type_name.unwrap_or_default(),
+        stack: exception.stack_trace.unwrap_or_default(),
     });
     Some(AppEvent::Result(TestResult {
         name: test.display_name.unwrap_or_else(|| uid.clone()),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Coordinator, HeldResult};
-use crate::event::{ModuleFailure, ModuleId, RunEvent, Severity, State, TestResult};
+use crate::event::{Level, ModuleFailure, ModuleId, RunEvent, State, TestResult};
 use crate::launch::named;
 use crate::tally::subject;
 
@@ -84,7 +84,7 @@ impl Coordinator<'_> {
                  the same rows: {}",
                 named(&names)
             );
-            (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });
+            (self.on_event)(RunEvent::Message { module: id, level: Level::Warning, text });
         }
         for HeldResult { launch, attempt, result } in held {
             let last = self.modules.get(&id).map_or(0, |module| module.tally.attempt(&result.uid));

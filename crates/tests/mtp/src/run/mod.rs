@@ -23,12 +23,12 @@ pub use self::verdict::code;
 use self::verdict::{RunFacts, of_module, of_run};
 pub(crate) use self::workers::{Done, HeldResult, Origin, Suspects};
 use self::workers::{Queue, Task, Worker};
-use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent, Severity};
+use crate::event::Totals;
+use crate::event::{LaunchId, Level, ModuleFailure, ModuleId, RunEvent};
 use crate::launch::named;
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
 use crate::tally::Tally;
-use crate::totals::Totals;
 
 /// The capacity of the channel of event batches (of up to 64 events, usually fewer). Programs have to wait while it is
 /// full.
@@ -220,7 +220,7 @@ impl<'a> Coordinator<'a> {
                     let counted = module.tally.count(result, attempt, attempt > rule.retries);
                     (result.flaky, result.row, result.outdated) =
                         (counted.flaky, counted.row, counted.outdated);
-                    self.so_far.replace(&before.0, &module.tally.totals());
+                    self.so_far = self.so_far.minus(&before.0).plus(&module.tally.totals());
                     self.settled = self.settled + module.tally.settled() - before.1;
                     if self.spec.rules.is_some() && result.state.is_failure() {
                         let retries = module.retries.entry(result.uid.as_str().into()).or_default();
@@ -349,11 +349,11 @@ impl<'a> Coordinator<'a> {
         let rows = module.tally.settle();
         let totals = module.tally.totals();
         if !rows.is_empty() {
-            self.so_far.replace(&before, &totals);
+            self.so_far = self.so_far.minus(&before).plus(&totals);
             (self.on_event)(RunEvent::RowsMerged { module: id, rows });
         }
         // Failures that could not be retried are final.
-        self.settled = self.settled + totals.unsuccessful() - settled;
+        self.settled = self.settled + totals.failures() - settled;
         let stopped = self.stop.level().is_some();
         self.wanted.retain(|uid| !module.tally.has(uid));
         // Applications report tests late, so a test that still fails may have caused other crashes too. A test that
@@ -373,7 +373,7 @@ impl<'a> Coordinator<'a> {
                         running.len()
                     ),
                 };
-                (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });
+                (self.on_event)(RunEvent::Message { module: id, level: Level::Warning, text });
             }
             module.own_failures.push(ModuleFailure::Died { running, exit });
         }
@@ -384,7 +384,7 @@ impl<'a> Coordinator<'a> {
         let spec = self.spec;
         let exit_code = of_module(&totals, &module.failures, spec.flaky_fails, stopped, &spec.ignored_codes);
         self.codes.push(exit_code);
-        self.totals.add(&totals);
+        self.totals = self.totals.plus(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
         let failures = module.failures;
         (self.on_event)(RunEvent::ModuleEnded {

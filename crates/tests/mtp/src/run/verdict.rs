@@ -1,8 +1,8 @@
 //! Exit codes of the platform, for one module and for the whole run.
 
 use crate::event::ModuleFailure;
+use crate::event::Totals;
 use crate::stop::StopLevel;
-use crate::totals::Totals;
 
 /// The exit codes of the platform that a runner uses.
 pub mod code {
@@ -53,12 +53,12 @@ pub(crate) fn of_module(
         | ModuleFailure::Died { .. }
         | ModuleFailure::ExitCode(_) => code::GENERIC,
     });
-    let failed = if stopped { failed(totals) } else { totals.unsuccessful() };
+    let failed = if stopped { failed(totals) } else { totals.failures() };
     let tests = (failed > 0 || flaky_fails && totals.flaky > 0).then_some(code::TESTS_FAILED);
     // Failed tests take precedence, except over a framework that could not open its session.
     let own: Vec<_> = own.collect();
     let adapter = own.iter().copied().find(|code| *code == code::ADAPTER);
-    let cancelled = (tests.is_none() && totals.unsuccessful() > 0).then_some(code::ABORTED);
+    let cancelled = (tests.is_none() && totals.failures() > 0).then_some(code::ABORTED);
     let mut codes = adapter.into_iter().chain(tests).chain(own.iter().copied()).chain(cancelled);
     codes.find(|code| !ignored.contains(code)).unwrap_or(code::OK)
 }
@@ -70,7 +70,7 @@ fn is_about_tests(code: i32) -> bool {
 
 /// Returns the number of failed tests that were not canceled.
 fn failed(totals: &Totals) -> u64 {
-    totals.unsuccessful().saturating_sub(totals.cancelled)
+    totals.failures().saturating_sub(totals.cancelled)
 }
 
 /// The facts of a run, other than its modules, that determine the exit code.

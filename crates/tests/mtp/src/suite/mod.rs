@@ -8,6 +8,8 @@
 //! | [`rules`] | rules for single tests: overrides and quarantine |
 //! | [`listing`] | properties that applications list for tests that they have run |
 //! | [`history`] | the files of earlier runs |
+//! | [`settings`] | the options of the command line merged over those of `runtap.toml` |
+//! | [`report`] | collection of results, and the reports of the run |
 //!
 //! [`runtap_test::plan`] makes the decisions without files and processes, and [`run`](crate::run) runs the processes.
 
@@ -27,5 +29,7 @@ pub mod listing;
 mod own_file;
 pub mod plan;
 mod recorder;
+pub mod report;
 pub mod rules;
 mod run_marks;
+pub mod settings;

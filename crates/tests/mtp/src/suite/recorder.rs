@@ -75,7 +75,7 @@ impl Recorder {
             RunEvent::TestEnded { module, launch, result, .. } => {
                 let duration = result.duration.unwrap_or_default();
                 self.test(*module, *launch, now, duration);
-                if result.state == crate::State::Cancelled {
+                if result.state == State::Cancelled {
                     self.records.entry(*module).or_default().incomplete = true;
                 }
             }

@@ -5,21 +5,14 @@ use std::collections::BTreeMap;
 use runtap_mtp_proto::server::{Event, Output};
 use runtap_mtp_proto::{Message, Rule, Severity, State};
 
+use crate::event::Totals;
+use crate::launch::translate::state;
+
 /// The numbers of tests by outcome, and of broken rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The number of tests that passed.
-    pub passed: u64,
-    /// The number of tests that were skipped.
-    pub skipped: u64,
-    /// The number of tests that failed.
-    pub failed: u64,
-    /// The number of tests that ended with an error.
-    pub error: u64,
-    /// The number of tests that timed out.
-    pub timeout: u64,
-    /// The number of tests that were canceled.
-    pub cancelled: u64,
+    /// The numbers of results that count.
+    pub totals: Totals,
     /// The number of tests that were listed.
     pub discovered: u64,
     /// The number of violations of each broken rule.
@@ -27,11 +20,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Returns the number of all results.
-    pub fn total(&self) -> u64 {
-        self.passed + self.skipped + self.failed + self.error + self.timeout + self.cancelled
-    }
-
     /// Returns the number of violations of rules with this severity.
     pub fn broken(&self, severity: Severity) -> u64 {
         self.violations.iter().filter(|(rule, _)| rule.severity() == severity).map(|(_, count)| count).sum()
@@ -59,16 +47,9 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, state: Option<State>) {
-        let number = match state {
-            Some(State::PASSED) => &mut self.passed,
-            Some(State::SKIPPED) => &mut self.skipped,
-            Some(State::FAILED) => &mut self.failed,
-            Some(State::ERROR) => &mut self.error,
-            Some(State::TIMEOUT) => &mut self.timeout,
-            Some(State::CANCELLED) => &mut self.cancelled,
-            _ => return,
-        };
-        *number += 1;
+    fn count(&mut self, outcome: Option<State>) {
+        if let Some(state) = state(outcome) {
+            *self.totals.count_mut(state) += 1;
+        }
     }
 }

@@ -220,7 +220,7 @@ fn a_test_that_takes_too_long_is_named_and_its_process_ended() {
         assert_eq!(outcome.exit_code, code::TESTS_FAILED);
         let results = results(&events);
         let stuck = results.iter().find(|result| result.state == State::Timeout).unwrap();
-        assert!(stuck.exceptions[0].message.as_deref().unwrap().contains("longer than 3 s"));
+        assert!(stuck.exceptions[0].message.contains("longer than 3 s"));
         Ok(())
     });
 }

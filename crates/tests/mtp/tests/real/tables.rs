@@ -80,7 +80,7 @@ pub(crate) fn expected(folder: &str, table: &str) -> Result<Vec<[String; 3]>, Sk
 pub(crate) fn outcomes(events: &[RunEvent], folder: &str) -> Vec<[String; 3]> {
     let results = results(events).into_iter();
     let of =
-        |result: &TestResult| [id(&result.uid, folder), result.name.clone(), result.state.word().to_owned()];
+        |result: &TestResult| [id(&result.uid, folder), result.name.clone(), result.state.name().to_owned()];
     // xunit cleans up after a time-out, sometimes.
     let mut all: Vec<_> =
         results.map(of).filter(|[_, name, _]| !name.starts_with("[Test Cleanup Failure")).collect();

@@ -54,7 +54,7 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     let run = source.run();
     let totals = source.all_totals()?;
     let title = if totals.failures() > 0 {
-        format!("{} of {} failed", totals.failures(), text::plural(totals.total, "test"))
+        format!("{} of {} failed", totals.failures(), text::plural(totals.total(), "test"))
     } else if run.interrupted.is_some() {
         "test run was interrupted".to_owned()
     } else if run.exit_code == 0 {

@@ -41,7 +41,7 @@ fn results_can_be_added_after_some_were_read() {
     assert_eq!(*spool.result(2, 0).unwrap(), first);
     assert_eq!(spool.result(2, 1).unwrap(), memory.result(0, 1).unwrap());
     assert_eq!(spool.result(0, 8).unwrap(), memory.result(0, 8).unwrap());
-    assert_eq!(spool.totals(2).unwrap().total, 2);
+    assert_eq!(spool.totals(2).unwrap().total(), 2);
     assert_eq!(spool.push(3, &first).unwrap_err().to_string(), "there is no module 3");
     spool.run_mut().exit_code = 3;
     spool.module_mut(2).unwrap().error = None;
@@ -133,7 +133,7 @@ fn what_is_listed_of_a_test_is_in_its_results() {
             (&facts.method, &facts.location, &facts.traits)
         );
     }
-    assert_eq!(spool.totals(1).unwrap().total, 3);
+    assert_eq!(spool.totals(1).unwrap().total(), 3);
     let junit = written(Format::Junit, &spool);
     assert!(junit.contains("<testcase name=\"two\" classname=\"Shop.Cart\""), "{junit}");
     assert!(written(Format::Trx, &spool).contains("className=\"Shop.Cart\" name=\"Adds\""));

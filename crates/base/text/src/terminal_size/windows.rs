@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::os::windows::io::AsHandle;
 
 /// Returns the rows and columns of stdout, or `None` if stdout is not a console.
-pub(crate) fn size() -> Option<(usize, usize)> {
+pub fn size() -> Option<(usize, usize)> {
     let out = io::stdout();
     out.is_terminal().then(|| runtap_os::windows::console::size(out.as_handle()))?
 }

@@ -1,6 +1,5 @@
-//! System functions of a run on Windows.
+//! System functions for reports on Windows.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -13,9 +12,4 @@ pub(super) fn machine() -> String {
 /// Opens a file for appending, creating it if missing. Links need no check: creating them takes a privilege that users lack.
 pub(super) fn append(path: &Path) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
-}
-
-/// Returns no arguments: a job object ends an application together with this program.
-pub(super) fn process_keeper() -> Vec<OsString> {
-    Vec::new()
 }

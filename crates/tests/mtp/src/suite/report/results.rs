@@ -6,13 +6,16 @@ use std::io;
 use std::mem::take;
 use std::time::SystemTime;
 
-use runtap_mtp as mtp;
-use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_os::output::PendingFile;
-use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, facts_from_id};
+use runtap_test_report::{
+    Facts, Level, Message, Module, Run, Source as _, Spool, State, TestResult, facts_from_id,
+};
 
-use super::module_failure::explain;
-use super::reported::{attempt, counted, facts, level, shown_artifact};
+use super::convert::{attempt, facts, shown_artifact};
+use super::files::WriteError;
+use super::system;
+use crate as mtp;
+use crate::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 
 /// The results of a run so far. The runner decides which results are attempts of the same row of a test.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub(super) struct RunResults {
     sources: Budget,
     messages: Budget,
     artifacts: Budget,
+    /// Describes the failure of a module for the reports.
+    explain: fn(&ModuleFailure) -> String,
 }
 
 /// A budget for data that applications send besides their results, which are kept in a file.
@@ -82,7 +87,13 @@ impl ModuleProgress {
 
 impl RunResults {
     /// Creates the results of a run that starts now.
-    pub(super) fn new(modules: &[mtp::Module]) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// Returns an error if no temporary file can be created.
+    pub(super) fn new(
+        modules: &[mtp::Module],
+        explain: fn(&ModuleFailure) -> String,
+    ) -> Result<Self, WriteError> {
         let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let run = Run {
             started: SystemTime::now(),
@@ -93,7 +104,7 @@ impl RunResults {
             exit_code: 0,
             interrupted: None,
             error: None,
-            machine: super::system::machine(),
+            machine: system::machine(),
         };
         // An anonymous temporary file.
         let mut spool = Spool::new(run, PendingFile::within(&std::env::temp_dir())?.file().try_clone()?);
@@ -110,6 +121,7 @@ impl RunResults {
             sources,
             messages,
             artifacts: Budget::of(MAX_ARTIFACTS_BYTES),
+            explain,
         })
     }
 
@@ -207,8 +219,8 @@ impl RunResults {
                     None => self.module(*module, |it| it.artifacts.push(shown)),
                 }
             }
-            RunEvent::Message { module, severity, text } if self.messages.reserve(text.len()) => {
-                let message = Message { level: level(*severity), text: text.clone() };
+            RunEvent::Message { module, level, text } if self.messages.reserve(text.len()) => {
+                let message = Message { level: *level, text: text.clone() };
                 self.module(*module, |it| it.messages.push(message));
             }
             RunEvent::LaunchEnded { module, end, .. } => {
@@ -224,16 +236,16 @@ impl RunResults {
             RunEvent::RowsMerged { module, rows } => self.modify(|spool| spool.merge(module.0, rows)),
             RunEvent::ModuleEnded { module, totals, failures, exit_code, duration, .. } => {
                 if self.lost.is_some() {
-                    self.spool.set_totals(module.0, counted(totals));
+                    self.spool.set_totals(module.0, *totals);
                 }
                 self.forget_sources(*module);
                 self.report_rejected(*module);
-                let progress = self.progress_by_module.get(module.0);
+                let (progress, explain) = (self.progress_by_module.get(module.0), self.explain);
                 let missing =
                     interrupted.and_then(|_| progress.and_then(ModuleProgress::missing)).map(str::to_owned);
                 self.module(*module, |it| {
                     for failure in failures.iter() {
-                        add_failure(it, failure);
+                        add_failure(it, failure, explain(failure));
                     }
                     it.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
                     // A module that was never started has no exit code.
@@ -286,7 +298,7 @@ impl RunResults {
         self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
-                if result.state == mtp::State::Skipped {
+                if result.state == State::Skipped {
                     // The test was skipped after the failure that counts.
                     counts.earlier.pop();
                     shown.earlier = counts.earlier;
@@ -320,9 +332,8 @@ impl RunResults {
 }
 
 /// Adds a module's failure. Each process may name other tests that were not run.
-fn add_failure(module: &mut Module, failure: &ModuleFailure) {
+fn add_failure(module: &mut Module, failure: &ModuleFailure, text: String) {
     let others = module.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
-    let text = explain(failure);
     module.error = Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
 }
 
@@ -333,11 +344,11 @@ mod tests {
     #[test]
     fn reports_count_the_data_that_exceeds_a_budget() {
         let module = ModuleId(0);
-        let mut results = RunResults::new(&[]).unwrap();
+        let mut results = RunResults::new(&[], |_| String::new()).unwrap();
         results.spool.add_module(Module::new("a.dll"));
         results.progress_by_module.push(ModuleProgress::default());
         let text = "x".repeat(1 << 20);
-        let message = RunEvent::Message { module, severity: mtp::Severity::Information, text };
+        let message = RunEvent::Message { module, level: Level::Info, text };
         for _ in 0..20 {
             results.take(&mut message.clone(), None);
         }

@@ -4,26 +4,31 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 
-use runtap_mtp::{LaunchId, ModuleId, RunEvent, Stream};
-use runtap_test_report::events::{self, Events};
+use runtap_test_report::events::Events;
 use runtap_test_report::{Message, Module, Run, Source as _, Spool, TestResult, Totals};
 
-use super::reported::{level, shown_artifact};
+use super::convert::shown_artifact;
+use crate::{LaunchId, ModuleId, RunEvent, Stream};
 
 /// Writes the events.
-pub(super) struct EventStream<W: Write> {
+#[derive(Debug)]
+pub struct EventStream<W: Write> {
     events: Events<W>,
     /// The incomplete character at the end of each process's output.
     incomplete: HashMap<(LaunchId, Stream), Vec<u8>>,
 }
 
 impl<W: Write> EventStream<W> {
-    pub(super) fn new(to: W) -> Self {
+    /// Creates a stream that writes to `to`.
+    pub fn new(to: W) -> Self {
         Self { events: Events::new(to), incomplete: HashMap::new() }
     }
 
     /// Writes an event with this timestamp; `result` is the result as it appears in reports.
-    pub(super) fn event(
+    ///
+    /// # Errors
+    /// Returns an error of the writer or of the kept results.
+    pub fn event(
         &mut self,
         ts: u64,
         event: &RunEvent,
@@ -47,9 +52,8 @@ impl<W: Write> EventStream<W> {
             RunEvent::Artifact { module, artifact } => of(module).map_or(Ok(()), |it| {
                 events.artifact(ts, it, &shown_artifact(artifact), artifact.test_uid.as_deref())
             }),
-            RunEvent::Message { module, severity, text } => of(module).map_or(Ok(()), |it| {
-                events.message(ts, it, &Message { level: level(*severity), text: text.clone() })
-            }),
+            RunEvent::Message { module, level, text } => of(module)
+                .map_or(Ok(()), |it| events.message(ts, it, &Message { level: *level, text: text.clone() })),
             RunEvent::Output { module, launch, stream, bytes } => {
                 let incomplete = self.incomplete.entry((*launch, *stream)).or_default();
                 incomplete.extend_from_slice(bytes);
@@ -81,10 +85,6 @@ impl<W: Write> EventStream<W> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let stream = match stream {
-            Stream::Stdout => events::Stream::Stdout,
-            Stream::Stderr => events::Stream::Stderr,
-        };
         self.events.output(ts, module, stream, &String::from_utf8_lossy(bytes))
     }
 }

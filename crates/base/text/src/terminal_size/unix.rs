@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 /// Returns the rows and columns of stdout, or `None` if stdout is not a terminal.
-pub(crate) fn size() -> Option<(usize, usize)> {
+pub fn size() -> Option<(usize, usize)> {
     let out = io::stdout();
     let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok())??;
     // A size of 0 means unknown: assume 24 rows of 80 columns.

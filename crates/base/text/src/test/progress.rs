@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use anstyle::Style;
 use runtap_mtp::{ActiveTests, LaunchId, ModuleId, RunEvent, Totals};
-use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use super::lines::{MAX_NAME, cleaned};
-use super::words::{BAD, GOOD, MIDDLE, time};
+use super::format::{MAX_NAME, cleaned, time};
+use crate::{Clean, DIM, ERROR, SUCCESS, WARNING};
 
 /// The maximum number of running tests shown.
 const MAX_SHOWN: usize = 8;
@@ -22,7 +21,7 @@ const TIME_WIDTH: usize = 11;
 
 /// The progress of a run.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub struct Progress {
     started: Instant,
     modules: usize,
     ended: usize,
@@ -43,7 +42,7 @@ struct RunningLaunch {
 
 impl Progress {
     /// Creates the progress of a run with this number of modules that starts now.
-    pub(super) fn new(modules: usize) -> Self {
+    pub fn new(modules: usize) -> Self {
         Self {
             started: Instant::now(),
             modules,
@@ -100,7 +99,11 @@ impl Progress {
             let since = format!("{:>width$} ", elapsed(*since));
             let line = match name {
                 Some(name) => {
-                    vec![(MIDDLE, since), (Style::new(), Clean(name).to_string()), (DIM, format!(" {title}"))]
+                    vec![
+                        (WARNING, since),
+                        (Style::new(), Clean(name).to_string()),
+                        (DIM, format!(" {title}")),
+                    ]
                 }
                 None => vec![(DIM, since + title)],
             };
@@ -152,11 +155,11 @@ impl Progress {
         let begins = [format!("{ended} of {modules} {unit} done, "), format!("{ended} of {modules}, ")];
         let plain = |text: &str| (Style::new(), text.to_owned());
         let counts = [
-            (totals.passed, "passed", GOOD),
-            (totals.unsuccessful(), "failed", BAD),
-            (totals.flaky, "flaky", MIDDLE),
-            (totals.quarantined, "in quarantine", MIDDLE),
-            (totals.skipped, "skipped", MIDDLE),
+            (totals.passed, "passed", SUCCESS),
+            (totals.failures(), "failed", ERROR),
+            (totals.flaky, "flaky", WARNING),
+            (totals.quarantined, "in quarantine", WARNING),
+            (totals.skipped, "skipped", WARNING),
         ];
         for begin in begins {
             let mut head = vec![plain(&begin)];

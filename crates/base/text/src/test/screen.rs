@@ -29,7 +29,7 @@ static TERMINAL: Mutex<()> = Mutex::new(());
 static DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Prints by other means than a [`Screen`], after erasing the progress.
-pub(super) fn print_beside(print: impl FnOnce()) {
+pub fn print_beside(print: impl FnOnce()) {
     let _terminal = lock(&TERMINAL);
     if DRAWN.load(Ordering::Relaxed) {
         let mut out = io::stdout();
@@ -40,13 +40,15 @@ pub(super) fn print_beside(print: impl FnOnce()) {
 }
 
 /// Writes lines; on a terminal, with the progress of the run below them.
-pub(super) struct Screen<W> {
+#[derive(Debug)]
+pub struct Screen<W> {
     /// Lines that are written at the next flush.
     pending: Vec<u8>,
     shared: Arc<Mutex<ScreenState<W>>>,
     ticker: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
+#[derive(Debug)]
 struct ScreenState<W> {
     out: W,
     progress: Option<Progress>,
@@ -56,18 +58,18 @@ struct ScreenState<W> {
 
 impl<W: Write + Send + 'static> Screen<W> {
     /// Creates a screen that writes only lines to `out`.
-    pub(super) fn plain(out: W) -> Self {
+    pub fn plain(out: W) -> Self {
         Self::new(out, None, || None)
     }
 
     /// Creates a screen that draws the progress below the lines. `size` returns the rows and columns of the terminal.
-    pub(super) fn with_progress(out: W, progress: Progress, size: fn() -> Option<(usize, usize)>) -> Self {
+    pub fn with_progress(out: W, progress: Progress, size: fn() -> Option<(usize, usize)>) -> Self {
         // Writing lines reports an error of the terminal.
         Self::new(out, Some(progress), size).with_ticker(REDRAW_INTERVAL, |shared| drop(shared.draw(&[])))
     }
 
     /// Creates a screen that writes lines, and the progress as a line from time to time.
-    pub(super) fn with_status_lines(out: W, progress: Progress) -> Self {
+    pub fn with_status_lines(out: W, progress: Progress) -> Self {
         Self::new(out, Some(progress), || None)
             .with_ticker(STATUS_INTERVAL, |shared| drop(shared.write_status(Instant::now())))
     }

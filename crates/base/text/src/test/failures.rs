@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use runtap_mtp::{ModuleId, State, TestResult};
 use runtap_test_report::{Attempt, TestResult as Reported};
 
-use super::lines::{MAX_NAME, cleaned, full_name};
-use super::words::time;
+use super::format::{MAX_NAME, cleaned, full_name, time};
 
 /// The number of failures that are explained; of further ones only the names are shown, which saves memory.
 const MAX_EXPLAINED: usize = 200;
@@ -95,7 +94,7 @@ impl Failures {
 
 /// Returns the text for a failure's state.
 pub(super) fn word(state: State, quarantined: bool) -> String {
-    if quarantined { format!("{} in quarantine", state.word()) } else { state.word().to_owned() }
+    if quarantined { format!("{} in quarantine", state.name()) } else { state.name().to_owned() }
 }
 
 /// Returns the first lines of the message and the first frames of the tests' own code.
@@ -179,7 +178,7 @@ mod tests {
             ..Exception::default()
         };
         let attempt = Attempt { exceptions: vec![exception], ..Attempt::default() };
-        let attempt = Attempt { state: runtap_test_report::State::Failed, ..attempt };
+        let attempt = Attempt { state: State::Failed, ..attempt };
         assert_eq!(
             explanation(&attempt),
             "    one\n    two\n    three\n    …\n    at Shop.Cart.Add() in /src/Cart.cs:line 7\n    at Shop.Tests.Adds() in /src/Tests.cs:line 3\n"

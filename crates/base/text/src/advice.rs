@@ -1,20 +1,18 @@
 //! Advice on the options that record the data of a view or report, for recordings that lack this data.
 
 use runtap_clr::report::ReportKind;
-use runtap_model::{Trace, View};
-use runtap_text::Missing;
+use runtap_model::View;
 
-use super::convert;
-use crate::output::Output;
+use crate::Missing;
 use crate::units::{Count, Things};
 
 /// Why a recording has no method names, and how to record them.
-pub(super) const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
+pub const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
      which on a terminal ends a launched command too), and not with '--rundown false'; a truncated recording lacks them. \
      'runtap trace --method-names' also records the names of methods that are compiled meanwhile, but not those of precompiled code";
 
 /// Formats the warning that the view 'cpu' shows only some of the samples.
-pub(super) fn few_samples(shown: u64, all: u64) -> String {
+pub fn few_samples(shown: u64, all: u64) -> String {
     format!(
         "the view 'cpu' shows {} of {} samples; the others are marked as waiting. --view thread-time shows all of them",
         Count(shown),
@@ -23,15 +21,15 @@ pub(super) fn few_samples(shown: u64, all: u64) -> String {
 }
 
 /// Why a target dropped events although its buffer was never full.
-pub(super) const TOO_LARGE: &str = "whose size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
+pub const TOO_LARGE: &str = "whose size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
      --buffersize. Only the program can make them smaller";
 
 /// Why a target dropped events, if both reasons are possible.
-pub(super) const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger --buffersize, or record fewer events), or because their size was above \
+pub const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger --buffersize, or record fewer events), or because their size was above \
      64 KiB (.NET drops such events with any --buffersize)";
 
 /// Formats the warning that the view 'cpu' may lack many samples.
-pub(super) fn doubtful_samples(shown: u64, doubtful: u64) -> String {
+pub fn doubtful_samples(shown: u64, doubtful: u64) -> String {
     format!(
         "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
          this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
@@ -42,18 +40,11 @@ pub(super) fn doubtful_samples(shown: u64, doubtful: u64) -> String {
 }
 
 /// How to record where operations resume after an await.
-pub(super) const RESUMPTIONS: &str =
+pub const RESUMPTIONS: &str =
     "'--providers System.Threading.Tasks.TplEventSource:0xeb:4' records where it ran (keyword 0x20)";
 
-/// Prints the notes about a profile, with how to record missing data.
-pub(super) fn print_notes(trace: &Trace, output: Output) {
-    for note in runtap_convert::notes(trace) {
-        convert::say(&note, output);
-    }
-}
-
 /// Returns how to record the samples of a view.
-pub(super) fn for_view(view: View) -> &'static str {
+pub fn for_view(view: View) -> &'static str {
     match view {
         View::Alloc => {
             "'runtap trace --profile gc-verbose' records allocations (of programs compiled ahead of time, NativeAOT, on \
@@ -84,7 +75,7 @@ pub(super) fn for_view(view: View) -> &'static str {
 }
 
 /// Returns how to record the data of a report.
-pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
+pub fn for_report(kind: ReportKind, view: View) -> &'static str {
     match kind {
         ReportKind::Cpu => for_view(view),
         ReportKind::Gc => for_view(View::Gc),
@@ -114,7 +105,7 @@ pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
 }
 
 /// Returns the subject of a report as a plural noun for use in a sentence.
-pub(super) fn report_subject(kind: ReportKind) -> &'static str {
+pub fn report_subject(kind: ReportKind) -> &'static str {
     match kind {
         ReportKind::Cpu => "samples",
         ReportKind::Gc => "collections",
@@ -131,7 +122,7 @@ pub(super) fn report_subject(kind: ReportKind) -> &'static str {
 }
 
 /// Returns how to record the data for an empty part of a report.
-pub(super) fn missing(what: Missing) -> &'static str {
+pub fn missing(what: Missing) -> &'static str {
     match what {
         Missing::LockWaits => {
             "'runtap trace --clrevents contention' records it; a wait that began before the recording sends no event"

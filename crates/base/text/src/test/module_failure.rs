@@ -3,14 +3,14 @@
 use runtap_mtp::{HostError, ModuleFailure};
 
 /// Describes a module's failure in one sentence.
-pub(super) fn describe(failure: &ModuleFailure) -> String {
+pub fn describe(failure: &ModuleFailure) -> String {
     let all = explain(failure);
     // The second line of a broken rule has the details; further lines are evidence.
     all.lines().take(2).collect::<Vec<_>>().join(": ")
 }
 
 /// Describes a module's failure in full: a summary on the first line, details on the others.
-pub(super) fn explain(failure: &ModuleFailure) -> String {
+pub fn explain(failure: &ModuleFailure) -> String {
     match failure {
         ModuleFailure::NotStarted(why) => format!("can't be started: {why}"),
         ModuleFailure::NoHandshake(code) => no_handshake(*code),

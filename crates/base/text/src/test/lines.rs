@@ -6,24 +6,56 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchEnd, Module, ModuleFailure, ModuleId, RunEvent, Severity, TestResult, Totals, code};
-use runtap_test_report::{Attempt, TestResult as Reported, text};
-use runtap_text::{Clean, DIM};
+use runtap_mtp::{
+    LaunchEnd, Level, Module, ModuleFailure, ModuleId, RunEvent, State, TestResult, Totals, code,
+};
+use runtap_test_report::{Attempt, TestResult as Reported};
 
 use super::failures::{Failure, Failures, word};
+use super::format::{MAX_LINE, MAX_NAME, cleaned, full_name, indented, printed, time};
 use super::module_failure::{describe, explain};
-use super::printed::{indented, printed};
 use super::screen::Screen;
-use super::words::{BAD, GOOD, MIDDLE, time};
-use crate::cli::Detail;
 use crate::units::Things;
+use crate::{DIM, ERROR, SUCCESS, WARNING};
 
-/// The maximum number of characters shown of a name, and of a line of output.
-pub(super) const MAX_NAME: usize = 300;
-pub(super) const MAX_LINE: usize = 1000;
+/// The tests that the text output shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Failed tests only.
+    Minimal,
+    /// Failed and skipped tests.
+    #[default]
+    Normal,
+    /// Every test.
+    Detailed,
+}
+
+impl Detail {
+    /// All details.
+    pub const ALL: [Self; 3] = [Self::Minimal, Self::Normal, Self::Detailed];
+
+    /// Returns the name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Normal => "normal",
+            Self::Detailed => "detailed",
+        }
+    }
+
+    /// Returns a short description.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Minimal => "Failed tests only",
+            Self::Normal => "Failed and skipped tests",
+            Self::Detailed => "Every test",
+        }
+    }
+}
 
 /// Writes the text output.
-pub(super) struct Lines<W> {
+#[derive(Debug)]
+pub struct Lines<W> {
     out: Screen<W>,
     detail: Detail,
     modules: Vec<ModuleLines>,
@@ -46,10 +78,10 @@ struct ModuleLines {
 }
 
 impl<W: Write + Send + 'static> Lines<W> {
-    pub(super) fn new(out: Screen<W>, detail: Detail, modules: &[Module]) -> Self {
-        let here = std::env::current_dir().ok();
+    /// Creates the output of a run of these modules. Paths inside the directory `here` are shown relative to it.
+    pub fn new(out: Screen<W>, detail: Detail, modules: &[Module], here: Option<&Path>) -> Self {
         let shown = |module: &Module| ModuleLines {
-            path: cleaned(&relative_to(module.path(), here.as_deref()).to_string_lossy(), usize::MAX),
+            path: cleaned(&relative_to(module.path(), here).to_string_lossy(), usize::MAX),
             suffix: String::new(),
             attempts: HashMap::new(),
             stopped: false,
@@ -71,7 +103,7 @@ impl<W: Write + Send + 'static> Lines<W> {
     }
 
     /// Prints an event; `reported` is the result as it appears in reports.
-    pub(super) fn event(&mut self, event: &RunEvent, reported: Option<&Reported>) -> io::Result<()> {
+    pub fn event(&mut self, event: &RunEvent, reported: Option<&Reported>) -> io::Result<()> {
         self.out.progress(|progress| progress.event(event));
         match event {
             RunEvent::LaunchStarted { module, launch, attempt, .. } => {
@@ -99,7 +131,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 let (name, title) = (cleaned(name, MAX_NAME), self.title(*module));
                 writeln!(
                     self.out,
-                    "{MIDDLE}slow{MIDDLE:#} {name} has been running for {} in {title}",
+                    "{WARNING}slow{WARNING:#} {name} has been running for {} in {title}",
                     time(*running)
                 )?;
             }
@@ -107,7 +139,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 let path = cleaned(&artifact.path.to_string_lossy(), MAX_LINE);
                 self.artifacts.push((artifact.test_name.clone(), path));
             }
-            RunEvent::Message { module, severity, text } => self.message(*module, *severity, text)?,
+            RunEvent::Message { module, level, text } => self.message(*module, *level, text)?,
             RunEvent::LaunchEnded { module, end, .. } => self.launch_ended(*module, end)?,
             RunEvent::RowsMerged { module, rows } => {
                 for &(row, into) in rows {
@@ -125,10 +157,10 @@ impl<W: Write + Send + 'static> Lines<W> {
             RunEvent::RunEnded { totals, exit_code, missing, duration, stopped } => {
                 self.out.end_progress()?;
                 if let Some(missing) = missing {
-                    writeln!(self.out, "{BAD}error{BAD:#} {}", cleaned(missing, MAX_LINE))?;
+                    writeln!(self.out, "{ERROR}error{ERROR:#} {}", cleaned(missing, MAX_LINE))?;
                 }
                 let verdict = match verdict(*exit_code, *stopped) {
-                    "passed" if totals.unsuccessful() > 0 => "failed, and ignored by --ignore-exit-code",
+                    "passed" if totals.failures() > 0 => "failed, and ignored by --ignore-exit-code",
                     "passed" if self.has_errors => "passed, but an application reported errors",
                     verdict => verdict,
                 };
@@ -139,13 +171,13 @@ impl<W: Write + Send + 'static> Lines<W> {
         self.out.flush()
     }
 
-    fn message(&mut self, module: ModuleId, severity: Severity, text: &str) -> io::Result<()> {
+    fn message(&mut self, module: ModuleId, level: Level, text: &str) -> io::Result<()> {
         let title = self.title(module);
-        self.has_errors |= severity == Severity::Error;
-        let (style, word) = match severity {
-            Severity::Information => (Style::new(), ""),
-            Severity::Warning => (MIDDLE, "warning "),
-            Severity::Error => (BAD, "error "),
+        self.has_errors |= level == Level::Error;
+        let (style, word) = match level {
+            Level::Info => (Style::new(), ""),
+            Level::Warning => (WARNING, "warning "),
+            Level::Error => (ERROR, "error "),
         };
         let text = text.trim_end();
         match text.split_once('\n') {
@@ -159,8 +191,6 @@ impl<W: Write + Send + 'static> Lines<W> {
     }
 
     fn result(&mut self, module: ModuleId, result: &TestResult, reported: &Reported) -> io::Result<()> {
-        use runtap_mtp::State;
-
         self.failures.take(module, result, reported);
         if !result.outdated {
             self.flaky.remove(&(module, result.row));
@@ -174,12 +204,12 @@ impl<W: Write + Send + 'static> Lines<W> {
         match result.state {
             State::Passed if result.flaky => {
                 self.flaky.insert((module, result.row), name.clone());
-                writeln!(self.out, "{MIDDLE}flaky{MIDDLE:#}{again} {name}{took}")
+                writeln!(self.out, "{WARNING}flaky{WARNING:#}{again} {name}{took}")
             }
-            State::Passed => writeln!(self.out, "{GOOD}passed{GOOD:#}{again} {name}{took}"),
+            State::Passed => writeln!(self.out, "{SUCCESS}passed{SUCCESS:#}{again} {name}{took}"),
             State::Skipped if self.detail == Detail::Minimal => Ok(()),
             State::Skipped => {
-                writeln!(self.out, "{MIDDLE}skipped{MIDDLE:#}{again} {name}")?;
+                writeln!(self.out, "{WARNING}skipped{WARNING:#}{again} {name}")?;
                 match attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
                     Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), MAX_LINE)),
                     None => Ok(()),
@@ -187,7 +217,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             }
             state => {
                 let text = failure(attempt);
-                let style = if result.quarantined { MIDDLE } else { BAD };
+                let style = if result.quarantined { WARNING } else { ERROR };
                 let word = word(state, result.quarantined);
                 writeln!(self.out, "{style}{word}{style:#}{again} {name}{took}")?;
                 writeln!(self.out, "  {DIM}from {}{DIM:#}", self.title(module))?;
@@ -211,7 +241,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             && self.detail != Detail::Detailed
             && !end.stderr.trim().is_empty()
         {
-            writeln!(self.out, "{MIDDLE}note{MIDDLE:#} {}", self.title(module))?;
+            writeln!(self.out, "{WARNING}note{WARNING:#} {}", self.title(module))?;
             writeln!(self.out, "  {DIM}error output:{DIM:#}\n{}", indented(&end.stderr))?;
         }
         if !end.failures.is_empty() || self.detail == Detail::Detailed {
@@ -226,7 +256,7 @@ impl<W: Write + Send + 'static> Lines<W> {
     fn failure(&mut self, module: ModuleId, failure: &ModuleFailure) -> io::Result<()> {
         let all = explain(failure);
         let (what, more) = all.split_once('\n').unwrap_or((&all, ""));
-        writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, MAX_LINE))?;
+        writeln!(self.out, "{ERROR}error{ERROR:#} {} {}", self.title(module), cleaned(what, MAX_LINE))?;
         if !more.is_empty() {
             writeln!(self.out, "{}", indented(more))?;
         }
@@ -243,13 +273,13 @@ impl<W: Write + Send + 'static> Lines<W> {
         let shown = self.modules.get(module.0);
         let (style, word) = match shown {
             Some(shown) if shown.stopped && [code::OK, code::ABORTED].contains(&exit_code) => {
-                (MIDDLE, "stopped")
+                (WARNING, "stopped")
             }
-            _ if exit_code != code::OK => (BAD, "failed"),
+            _ if exit_code != code::OK => (ERROR, "failed"),
             Some(shown) if shown.attempts.is_empty() => {
-                return writeln!(self.out, "{MIDDLE}not run{MIDDLE:#} {}", self.title(module));
+                return writeln!(self.out, "{WARNING}not run{WARNING:#} {}", self.title(module));
             }
-            _ => (GOOD, "passed"),
+            _ => (SUCCESS, "passed"),
         };
         let counts = counts(totals);
         writeln!(self.out, "{style}{word}{style:#} {} {counts} ({})", self.title(module), time(duration))
@@ -288,14 +318,14 @@ impl<W: Write + Send + 'static> Lines<W> {
             writeln!(self.out, "\nfailed:")?;
             for failure in self.failures.iter() {
                 let Failure { module, name, word, explanation, .. } = failure;
-                let line = format!("  {BAD}{word}{BAD:#} {name}{}\n{explanation}", from(module, self));
+                let line = format!("  {ERROR}{word}{ERROR:#} {name}{}\n{explanation}", from(module, self));
                 self.out.write_all(line.as_bytes())?;
             }
         }
         if !self.flaky.is_empty() {
             writeln!(self.out, "\nflaky:")?;
             for ((module, _), name) in &self.flaky {
-                let line = format!("  {MIDDLE}{name}{MIDDLE:#}{}\n", from(module, self));
+                let line = format!("  {WARNING}{name}{WARNING:#}{}\n", from(module, self));
                 self.out.write_all(line.as_bytes())?;
             }
         }
@@ -308,7 +338,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 writeln!(self.out, "  {path}{of}")?;
             }
         }
-        let style = if exit_code == code::OK { GOOD } else { BAD };
+        let style = if exit_code == code::OK { SUCCESS } else { ERROR };
         writeln!(
             self.out,
             "\n{style}{verdict}{style:#}: {}, {} ({})",
@@ -377,24 +407,4 @@ fn failure(attempt: &Attempt) -> String {
         text.extend(["  ", what, ":\n", &output, "\n"]);
     }
     text
-}
-
-/// Returns the name of a test, preceded by its class if known and not part of the name.
-pub(super) fn full_name(test: &Reported) -> String {
-    match test.class().filter(|class| !test.name.starts_with(class.as_str())) {
-        Some(class) => cleaned(&format!("{class}.{}", test.name), MAX_NAME),
-        None => cleaned(&test.name, MAX_NAME),
-    }
-}
-
-/// Removes text that a terminal or build server would interpret, and shortens the text to `limit` characters.
-pub(super) fn cleaned(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
-        None => text::no_command(&Clean(text).to_string()).into_owned(),
-        Some((end, _)) => {
-            let (head, rest) = text.split_at(end);
-            let head = Clean(head).to_string();
-            format!("{}… ({} more characters)", text::no_command(&head), rest.chars().count())
-        }
-    }
 }

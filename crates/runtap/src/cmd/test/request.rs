@@ -1,29 +1,23 @@
-//! The settings of a run: the command line merged over a profile of `runtap.toml`, as values of the libraries.
+//! The options of the command line and a profile of `runtap.toml`, as values of the libraries.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use runtap_mtp::suite::config::Configuration;
 use runtap_mtp::suite::history::Store;
-use runtap_mtp::suite::plan::{Planned, Selection};
-use runtap_mtp::suite::rules::{RequiredFacts, Rules};
-use runtap_mtp::{Mode, RunSpec, TestRules, Timeouts};
+use runtap_mtp::suite::plan::Selection;
+use runtap_mtp::suite::report::STDOUT;
+use runtap_mtp::suite::settings::Settings;
 use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
 
-use super::reports::STDOUT;
 use super::usage;
 use crate::cli::{FlakyResult, Rerun, Test};
 use crate::exit::{TEST_USAGE, with_list};
 use crate::output::Output;
 
-/// The default time after which a running test is reported as slow.
-const DEFAULT_SLOW: Duration = Duration::from_secs(30);
-
-/// The settings of a run.
+/// What the command line and the configuration request.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct Request {
     /// The root directory of patterns and the history.
     pub(super) root: PathBuf,
     pub(super) selection: Selection,
@@ -31,10 +25,10 @@ pub(super) struct Settings {
     pub(super) reports: Vec<(String, Option<PathBuf>)>,
     /// The history of runs; `None` if none is kept.
     pub(super) store: Option<Store>,
-    options: Options,
+    pub(super) settings: Settings,
 }
 
-impl Settings {
+impl Request {
     pub(super) fn of(test: &Test, output: Output) -> anyhow::Result<Self> {
         let root = std::path::absolute(test.root_directory.as_deref().unwrap_or_else(|| Path::new(".")))?;
         let found = match &test.config {
@@ -56,8 +50,8 @@ impl Settings {
             usage(error.to_string(), hint)
         })?;
         let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), &found)?;
-        let options = command_line_options(test)?.over(without_overridden(configured, test));
-        let selection = selection(test, &options)?;
+        let settings = Settings::new(command_line_options(test)?, configured);
+        let selection = settings.complete(selection(test)?, test.list_tests.is_some());
         let store = match &test.history {
             _ if test.no_history => None,
             Some(path) => Some(Store::at(path.clone())),
@@ -73,48 +67,7 @@ impl Settings {
                 }
             },
         };
-        Ok(Self { root, selection, reports, store, options })
-    }
-
-    /// Applies the settings that are common to all tests.
-    pub(super) fn apply(&self, spec: &mut RunSpec) {
-        let Options {
-            parallel,
-            retries,
-            max_fail,
-            slow,
-            timeout_per_test,
-            minimum_expected_tests,
-            flaky,
-            ..
-        } = &self.options;
-        if let Some(parallel) = parallel {
-            spec.parallel = parallel.get();
-        }
-        spec.retries = retries.unwrap_or_default();
-        spec.max_failed = limit(*max_fail).map(|it| u64::from(it.get()));
-        spec.minimum_expected = minimum_expected_tests.unwrap_or_default().into();
-        spec.timeouts = Timeouts {
-            slow: slow.map_or(Some(DEFAULT_SLOW), |it| limit(Some(it))),
-            test: limit(*timeout_per_test),
-            ..Timeouts::default()
-        };
-        spec.flaky_fails = *flaky == Some(Flaky::Fail);
-    }
-
-    /// Returns the rules for individual tests; `None` if there are none.
-    pub(super) fn rules(&self, spec: &RunSpec, planned: &Planned) -> Option<Arc<dyn TestRules>> {
-        if spec.mode != Mode::Run || RequiredFacts::of(&self.options) == RequiredFacts::NoRules {
-            return None;
-        }
-        Some(Arc::new(Rules::new(self.options.clone(), &spec.modules, planned.known.iter().cloned())))
-    }
-}
-
-fn limit<T>(limit: Option<Limit<T>>) -> Option<T> {
-    match limit {
-        Some(Limit::At(limit)) => Some(limit),
-        Some(Limit::None) | None => None,
+        Ok(Self { root, selection, reports, store, settings })
     }
 }
 
@@ -141,17 +94,7 @@ fn command_line_options(test: &Test) -> anyhow::Result<Options> {
     })
 }
 
-/// Removes overrides of the configuration for options that the command line sets for all tests.
-fn without_overridden(mut options: Options, test: &Test) -> Options {
-    for one in &mut options.overrides {
-        one.retries = one.retries.filter(|_| test.retries.is_none());
-        one.slow = one.slow.filter(|_| test.slow.is_none());
-        one.timeout_per_test = one.timeout_per_test.filter(|_| test.limit_of_each.is_none());
-    }
-    options
-}
-
-fn selection(test: &Test, options: &Options) -> anyhow::Result<Selection> {
+fn selection(test: &Test) -> anyhow::Result<Selection> {
     let partition = test
         .partition
         .as_deref()
@@ -168,13 +111,10 @@ fn selection(test: &Test, options: &Options) -> anyhow::Result<Selection> {
         return Err(usage("--rerun goes by the outcomes of earlier runs: --no-history leaves none", None));
     }
     Ok(Selection {
-        // Ids exclude a filter.
-        filter: options.filter.clone().filter(|_| test.filter_uid.is_empty()),
         uids: test.filter_uid.clone(),
         partition,
         failed_only: test.rerun == Some(Rerun::Latest),
-        split: test.list_tests.is_none() && options.split.unwrap_or_default(),
-        discover: test.list_tests.is_none() && RequiredFacts::of(options) == RequiredFacts::Discovery,
+        ..Selection::default()
     })
 }
 

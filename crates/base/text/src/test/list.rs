@@ -1,21 +1,22 @@
 //! The list of tests by module.
 
-use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
+use std::io;
+
+use runtap_mtp::{Level, Module, ModuleId, RunEvent, TestInfo};
 use serde::Serialize;
 
-use super::lines::{MAX_LINE, cleaned};
+use super::format::{MAX_LINE, cleaned};
 use super::module_failure::describe;
-use super::printed;
-use crate::cli::ListFormat;
-use crate::output::Output;
 use crate::units::Things;
+use crate::{Print, TextOptions};
 
-/// The tests found so far.
-#[derive(Debug)]
-pub(super) struct TestList {
-    json: bool,
+/// The tests found so far: the document `runtap.test-list/1`.
+#[derive(Debug, Serialize)]
+pub struct TestList {
+    schema: &'static str,
     modules: Vec<ListedModule>,
-    /// Warnings about modules, for text output.
+    /// Messages of applications, with their paths.
+    #[serde(skip)]
     warnings: Vec<String>,
 }
 
@@ -50,26 +51,22 @@ struct ListedTrait {
     value: String,
 }
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    modules: &'a [ListedModule],
-}
-
 impl TestList {
-    pub(super) fn new(format: ListFormat, json: bool, modules: &[Module]) -> Self {
+    /// Creates a list of modules whose tests are unknown.
+    pub fn new(modules: &[Module]) -> Self {
         let listed = |module: &Module| ListedModule {
             path: module.path().to_string_lossy().into_owned(),
             ..ListedModule::default()
         };
         Self {
-            json: json || format == ListFormat::Json,
+            schema: "runtap.test-list/1",
             modules: modules.iter().map(listed).collect(),
             warnings: Vec::new(),
         }
     }
 
-    pub(super) fn add_event(&mut self, event: &RunEvent) {
+    /// Adds what an event tells about modules and tests.
+    pub fn add_event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::Introduced { module, introduction, .. } => {
                 if let Some(module) = self.module_mut(*module) {
@@ -82,7 +79,7 @@ impl TestList {
                     module.tests.push(test.into());
                 }
             }
-            RunEvent::Message { module, severity: Severity::Warning | Severity::Error, text } => {
+            RunEvent::Message { module, level: Level::Warning | Level::Error, text } => {
                 if let Some(module) = self.modules.get(module.0) {
                     self.warnings.push(format!("{} {text}", module.path));
                 }
@@ -101,20 +98,23 @@ impl TestList {
         self.modules.get_mut(module.0)
     }
 
-    pub(super) fn finish(&self, output: Output) -> anyhow::Result<()> {
-        for warning in &self.warnings {
-            output.warning(cleaned(warning, MAX_LINE));
-        }
-        for module in &self.modules {
-            if let Some(error) = &module.error {
-                output.warning(cleaned(&format!("{} {error}", module.path), MAX_LINE));
-                printed::print_output(&module.printed.0, &module.printed.1, output);
-            }
-        }
-        if self.json {
-            return output.document(&Document { schema: "runtap.test-list/1", modules: &self.modules });
-        }
-        let mut text = String::new();
+    /// Returns the warnings and errors that applications reported.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.warnings.iter().map(|warning| cleaned(warning, MAX_LINE))
+    }
+
+    /// Returns the errors of applications, each with what the application printed on standard output and error output.
+    pub fn errors(&self) -> impl Iterator<Item = (String, (&str, &str))> {
+        self.modules.iter().filter_map(|module| {
+            let error = module.error.as_ref()?;
+            let (stdout, stderr) = &module.printed;
+            Some((cleaned(&format!("{} {error}", module.path), MAX_LINE), (stdout.as_str(), stderr.as_str())))
+        })
+    }
+}
+
+impl Print for TestList {
+    fn print(&self, out: &mut dyn io::Write, _options: &TextOptions<'_>) -> io::Result<()> {
         for module in &self.modules {
             let platform: Vec<&str> =
                 [&module.framework, &module.architecture].into_iter().flatten().map(String::as_str).collect();
@@ -128,12 +128,12 @@ impl TestList {
                 (None, _) => known.to_string(),
             };
             let title = cleaned(&format!("{}{platform}: ", module.path), usize::MAX);
-            text.extend([&title, &count, "\n"]);
+            writeln!(out, "{title}{count}")?;
             for test in &module.tests {
-                text.extend(["  ", &cleaned(&test.name, usize::MAX), "\n"]);
+                writeln!(out, "  {}", cleaned(&test.name, usize::MAX))?;
             }
         }
-        output.text(text)
+        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
-//! System functions of a run on Unix.
+//! System functions for reports on Unix.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -17,10 +16,4 @@ pub(super) fn machine() -> String {
 pub(super) fn append(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     File::options().append(true).create(true).custom_flags(flags).open(path)
-}
-
-/// Returns the arguments with which runtap supervises an application. Processes that an application leaves behind continue if
-/// the application exits by itself.
-pub(super) fn process_keeper() -> Vec<OsString> {
-    ["mtp", "keep", "--leave-group", "--"].map(OsString::from).into()
 }

@@ -1,0 +1,107 @@
+//! Remarks about events and files: what is missing from a recording, a file or a selection, and why.
+
+use std::time::Duration;
+
+use runtap_clr::lines::{Matched, NameOf, Unmet};
+use runtap_convert::Note;
+use runtap_model::Unit;
+
+use crate::advice;
+use crate::document::Remark;
+use crate::units::{Bytes, Count, Nanoseconds, Things};
+
+/// Returns the remark for a note about the result of a conversion, or `None` if the summary shows it.
+pub fn conversion_remark(note: &Note) -> Option<Remark> {
+    Some(match note {
+        Note::Written(_) => return None,
+        Note::Malformed(events) => {
+            Remark::Warning(format!("{} left out: the payload can't be read", Things(*events, "event")))
+        }
+        Note::Lost { events, skipped } => Remark::Warning(lost_events(*events, *skipped)),
+        Note::Nameless { nameless, all } => Remark::Note(format!(
+            "{} of {} frames are addresses without a method name: {}",
+            Count(*nameless),
+            Count(*all),
+            advice::NAMES
+        )),
+        Note::LacksResumptions => Remark::Warning(format!(
+            "code that ran after an await may be shown as [awaiting] or belong to no request; {}",
+            advice::RESUMPTIONS
+        )),
+        Note::DeepStacks { deep, most } => Remark::Note(format!(
+            "{} cut to the first {} frames: the deepest has {}; --max-depth changes the limit",
+            Things(deep.stacks as u64, "stack"),
+            if deep.at_leaf > 0 {
+                format!("and last {}", Count(*most as u64 / 2))
+            } else {
+                Count(deep.at_root as u64).to_string()
+            },
+            Things(deep.deepest as u64, "frame")
+        )),
+        Note::EndsEarly { format, end_ns, max_bytes } => Remark::Warning(format!(
+            "the {} file ends {:.3} s after the start of the recording: the complete file would be larger than {}; --max-size \
+             changes the limit",
+            format.name(),
+            Duration::from_nanos(*end_ns).as_secs_f64(),
+            Bytes(*max_bytes)
+        )),
+        Note::NarrowBranches { format, view, least, max_bytes } => Remark::Warning(format!(
+            "the {} file has branches of less than {} added to their callers: the complete file would be larger than {}; \
+             --max-size changes the limit",
+            format.name(),
+            match view.unit() {
+                Unit::Nanoseconds => Nanoseconds(*least).to_string(),
+                Unit::Bytes => Bytes(*least).to_string(),
+                _ => format!("{} {}", Count(*least), view.name()),
+            },
+            Bytes(*max_bytes)
+        )),
+        Note::Doubtful { format, shown, doubtful } => {
+            Remark::Warning(format!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)))
+        }
+        Note::AllSamples { format, view, shown, all } => Remark::Warning(format!(
+            "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
+             marks running threads as waiting (.NET 9 does); use --view cpu to show only those",
+            Count(*shown),
+            Count(*all),
+            format.name()
+        )),
+    })
+}
+
+/// Formats that at least this number of events is missing, and why.
+pub fn lost_events(events: u64, skipped: bool) -> String {
+    if skipped {
+        format!(
+            "at least {} missing: dropped by the target, or in blocks that were skipped",
+            Things(events, "event")
+        )
+    } else {
+        format!(
+            "the target dropped at least {} because its buffer was full, or because their size was above 64 KiB",
+            Things(events, "event")
+        )
+    }
+}
+
+/// Returns warnings about names in a selection that no event has, and if no event matched. Each starts with `subject`.
+pub fn unmet_remarks(matched: &Matched, has_filter: bool, subject: &str) -> Vec<Remark> {
+    let lacking = |Unmet { of, name, nearest }: &Unmet| {
+        let lacking = match of {
+            NameOf::Provider => format!("there is no event of a provider '{name}'"),
+            NameOf::Event => format!("there is no event '{name}'"),
+            _ => format!("no event has a field 'payload.{name}'"),
+        };
+        let prefix = if *of == NameOf::Field { "payload." } else { "" };
+        let meant =
+            nearest.as_ref().map(|near| format!("; did you mean '{prefix}{near}'?")).unwrap_or_default();
+        Remark::Warning(format!("{subject}{lacking}{meant}"))
+    };
+    let mut remarks: Vec<_> = matched.unmet.iter().map(lacking).collect();
+    if matched.taken == 0 && matched.events > 0 {
+        let options = if has_filter { "--filter" } else { "--provider" };
+        let events = Things(matched.events, "event");
+        remarks.push(Remark::Warning(format!("{subject}none of {events} matches {options}")));
+    }
+    remarks
+}
