@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use runtap_nettrace::Item;
+use runtap_nettrace::StreamItem;
 use runtap_testkit::{Peer, RealRuntime};
 
 use crate::cost::{self, Cost};
@@ -138,7 +138,7 @@ fn record(
     let mut received = 0;
     let mut numbered = BTreeMap::new();
     stages::read(&recorded, |item| {
-        if let Item::Event(event) = item
+        if let StreamItem::Event(event) = item
             && event.metadata.is_some_and(|metadata| metadata.provider == "Demo-Storm")
             && let Some((thread, number)) = thread_and_number(event.payload)
         {

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use runtap_diag::blocking::Client;
 use runtap_diag::{Level, Provider, Request, SessionConfig};
 use runtap_diag_server::{Builder, EventPipe, ProcessDescription};
-use runtap_nettrace::{Item, Metadata, Reader};
+use runtap_nettrace::{Metadata, Reader, StreamItem};
 use runtap_transport::Endpoint;
 
 use crate::output::{self, bar, line, median};
@@ -90,7 +90,7 @@ fn measure(program: &mut Child, socket: &Path) -> Result<()> {
                 let of_ours = |event: &runtap_nettrace::Event<'_>| {
                     event.metadata.is_some_and(|metadata| metadata.provider == PROVIDER)
                 };
-                events += u64::from(matches!(item, Item::Event(event) if of_ours(&event)));
+                events += u64::from(matches!(item, StreamItem::Event(event) if of_ours(&event)));
             }
         }
         Ok((events, reader.lost()))

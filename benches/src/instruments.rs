@@ -75,7 +75,7 @@ pub(crate) fn run() -> Result<()> {
         5,
         IDLE_BURST,
     ));
-    let mut table = Table::new(&["", "nobody", "session"]);
+    let mut table = Table::new(&["", "no session", "session"]);
     for (what, act, provider_spec, most) in all {
         let idle = median(bursts(act, 5, IDLE_BURST)) - empty;
         let session = start(&server, provider_spec)?;
@@ -83,7 +83,7 @@ pub(crate) fn run() -> Result<()> {
         let lost = session.stop()?;
         table.row(&[what.to_owned(), format!("{idle:.1}"), format!("{busy:.0}")]);
         if let Some(most) = most {
-            bar(&format!("{what}: at most 2 ns for nobody"), idle <= 2.0, &format!("{idle:.2} ns"));
+            bar(&format!("{what}: at most 2 ns without a session"), idle <= 2.0, &format!("{idle:.2} ns"));
             bar(&format!("{what}: at most {most} ns"), busy <= most, &format!("{busy:.0} ns"));
         }
         bar(&format!("{what}: none was lost"), lost == 0, &lost.to_string());

@@ -50,9 +50,9 @@ pub(crate) fn run(runtap: &Path) -> Result<()> {
             megabytes(bytes),
         ]);
     }
-    table.print(&format!("{RUNTIMES} runtimes dial one port at once and are recorded for {SESSION}"));
+    table.print(&format!("{RUNTIMES} runtimes connect to one port at once and are recorded for {SESSION}"));
     let peak = peaks.into_iter().max().unwrap_or_default();
-    bar("each goes on within 1 s of dialling in", longest <= MAX_WAIT, &milliseconds(longest));
+    bar("each is resumed within 1 s of connecting", longest <= MAX_WAIT, &milliseconds(longest));
     bar("resident memory at most 30 MB", peak <= MAX_RESIDENT, &megabytes(peak));
     output::machine();
     Ok(())
@@ -112,9 +112,9 @@ async fn runtime(n: u32, path: std::path::PathBuf, waits: Arc<Mutex<Vec<Duration
     let mut description = ProcessDescription::of_this_process().entry_assembly(format!("bench{n}"));
     description.info.process_id = u64::from(n + 1);
     let server = Builder::new(description).pipe(pipe).connect_port(ConnectPort::new(&path)).dispatcher();
-    let (first_connection, dialled) = tokio::sync::oneshot::channel();
+    let (first_connection, connected) = tokio::sync::oneshot::channel();
     tokio::spawn(connect(server.for_port(1), Endpoint::unix(path), first_connection));
-    let since: Instant = dialled.await?;
+    let since: Instant = connected.await?;
     server.resumed().await;
     let waited = since.elapsed();
     waits.lock().unwrap_or_else(PoisonError::into_inner).push(waited);

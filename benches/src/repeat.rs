@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use anyhow::{Context as _, Result};
-use runtap_nettrace::{EventToWrite, Item, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Reader, StreamItem, TraceHeader, Writer};
 
 /// Writes at least `size` bytes to `file`, in complete rounds of `recording`; returns the number of events.
 pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Result<u64> {
@@ -17,10 +17,10 @@ pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Resul
         let mut items = reader.items(recording);
         while let Some(item) = items.next()? {
             match item {
-                Item::Metadata(metadata) if later == 0 => {
+                StreamItem::Metadata(metadata) if later == 0 => {
                     ids.insert(metadata.id, writer.define_event(metadata)?);
                 }
-                Item::Event(event) => {
+                StreamItem::Event(event) => {
                     events += 1;
                     let stack: Vec<u64> = event.stack.ips().collect();
                     writer.event(&EventToWrite {
@@ -37,7 +37,7 @@ pub(crate) fn repeat(recording: &[u8], size: u64, mut file: impl Write) -> Resul
                         payload: event.payload,
                     })?;
                 }
-                Item::SequencePoint(point) => writer.sequence_point(point.timestamp + later),
+                StreamItem::SequencePoint(point) => writer.sequence_point(point.timestamp + later),
                 _ => {}
             }
         }
@@ -56,8 +56,8 @@ fn ends(recording: &[u8]) -> Result<(TraceHeader, u64, u64)> {
     let (mut first, mut last) = (u64::MAX, 0);
     reader.items(recording).for_each(|item| {
         let time = match item {
-            Item::Event(event) => event.timestamp,
-            Item::SequencePoint(point) => point.timestamp,
+            StreamItem::Event(event) => event.timestamp,
+            StreamItem::SequencePoint(point) => point.timestamp,
             _ => return,
         };
         (first, last) = (first.min(time), last.max(time));

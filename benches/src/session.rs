@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, Result, bail};
 use runtap_diag::blocking::Client;
 use runtap_diag::{Provider, SessionConfig, SessionId};
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 use runtap_transport::Endpoint;
 
 /// A running session and the thread that reads it.
@@ -30,7 +30,7 @@ impl CountedSession {
             while let Some(chunk) = session.next_chunk()? {
                 reader.feed(&chunk);
                 while let Some(item) = reader.next()? {
-                    count.fetch_add(u64::from(matches!(item, Item::Event(_))), Ordering::Relaxed);
+                    count.fetch_add(u64::from(matches!(item, StreamItem::Event(_))), Ordering::Relaxed);
                 }
             }
             Ok(reader.lost())

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{Item, Observe, Reader};
+use runtap_nettrace::{Observe, Reader, StreamItem};
 use runtap_sinks::{Options, speedscope};
 
 use crate::nettrace::{Fields, Stacks, on_one};
@@ -16,7 +16,7 @@ pub(crate) const ALL: [(&str, Stage); 5] =
     [("decode", decode), ("count", count), ("fields", fields), ("stacks", stacks), ("profile", profile)];
 
 /// Passes all items of a complete recording to `take`; returns the number of lost events.
-pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64> {
+pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&StreamItem<'_>)) -> Result<u64> {
     let mut reader = Reader::new();
     reader.items(bytes).for_each(|item| take(&item))?;
     if !reader.is_complete() {
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8], mut take: impl FnMut(&Item<'_>)) -> Result<u64>
 fn decode(bytes: &[u8]) -> Result<u64> {
     let mut sum = 0_u64;
     read(bytes, |item| {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             sum = sum.wrapping_add(event.timestamp).wrapping_add(event.stack.ips().count() as u64);
         }
     })?;
@@ -40,7 +40,7 @@ fn decode(bytes: &[u8]) -> Result<u64> {
 fn count(bytes: &[u8]) -> Result<u64> {
     let mut counts = EventCounts::new();
     read(bytes, |item| {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             counts.add(event);
         }
     })?;

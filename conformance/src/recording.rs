@@ -1,7 +1,7 @@
 //! The contents of a session's stream.
 
 use anyhow::Context as _;
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 
 /// The provider of the events that a runtime sends when a session ends.
 pub(crate) const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
@@ -31,7 +31,7 @@ impl Recording {
         reader.finish();
         let mut seen = Vec::new();
         while let Some(item) = reader.next().context("read the stream")? {
-            if let Item::Event(event) = item
+            if let StreamItem::Event(event) = item
                 && let Some(metadata) = event.metadata
             {
                 seen.push(Seen {

@@ -8,7 +8,7 @@ use runtap_clr::{
     Filter, Record,
     payload::{Payload, Schema},
 };
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, Reader, StreamItem, TraceHeader, Writer};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let end = input.iter().position(|byte| *byte == 0).unwrap_or(input.len());
@@ -29,8 +29,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let mut reader = Reader::new();
     let mut header = TraceHeader::new(0, 0, 1);
     let _ = reader.items(stream).for_each(|item| match item {
-        Item::Header(of_stream) => header = of_stream.clone(),
-        Item::Event(event) => {
+        StreamItem::Header(of_stream) => header = of_stream.clone(),
+        StreamItem::Event(event) => {
             let payload = Payload::new(schema, input.get(end + 1..).unwrap_or_default());
             let record = Record { header: &header, event: &event, payload };
             assert_eq!(filter.matches(&record, &frames), bracketed.matches(&record, &frames));

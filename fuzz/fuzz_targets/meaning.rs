@@ -5,7 +5,7 @@
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer};
 
 const KINDS: [(&str, &str, &[u32]); 6] = [
     (
@@ -58,7 +58,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     look(&writer.finish(), *choice);
 });
 
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();

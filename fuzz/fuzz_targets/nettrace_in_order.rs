@@ -3,7 +3,7 @@
 #![no_main]
 
 use runtap_fuzz::digest;
-use runtap_nettrace::{Event, InOrder, Item, Limits, Reader};
+use runtap_nettrace::{Event, InOrder, Limits, Reader, StreamItem};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((first, stream)) = input.split_first() else { return };
@@ -38,7 +38,7 @@ fn in_order(stream: &[u8], chunk: usize, most: usize) -> (Vec<u64>, Vec<Own>, St
             match reader.next() {
                 Ok(None) => break,
                 Ok(Some(item)) => {
-                    if let Item::Event(event) = &item {
+                    if let StreamItem::Event(event) = &item {
                         events.push(own(event));
                     }
                     items.push(digest(&item));
@@ -57,8 +57,8 @@ fn plain(stream: &[u8]) -> (Vec<Own>, String) {
             reader.finish();
         }
         let mut items = reader.items(part);
-        let mut visit = |item: Item<'_>| {
-            if let Item::Event(event) = item {
+        let mut visit = |item: StreamItem<'_>| {
+            if let StreamItem::Event(event) = item {
                 events.push(own(&event));
             }
         };

@@ -6,7 +6,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
 use runtap_fuzz::digest_content;
-use runtap_nettrace::{Error, Item, Reader, Repair, Repaired};
+use runtap_nettrace::{Error, Reader, Repair, Repaired, StreamItem};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((chunk, stream)) = input.split_first() else { return };
@@ -64,8 +64,8 @@ fn read(stream: &[u8]) -> (Vec<u64>, End) {
             reader.finish();
         }
         let mut items = reader.items(part);
-        let mut visit = |item: Item<'_>| {
-            if let Item::Event(event) = item {
+        let mut visit = |item: StreamItem<'_>| {
+            if let StreamItem::Event(event) = item {
                 let mut hasher = DefaultHasher::new();
                 digest_content(&event, &mut hasher);
                 events.push(hasher.finish());

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use runtap_nettrace::{Event, EventToWrite, Item, Label, Reader, Version, Writer};
+use runtap_nettrace::{Event, EventToWrite, Label, Reader, StreamItem, Version, Writer};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((version, stream)) = input.split_first() else { return };
@@ -13,24 +13,24 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let mut writer = None;
     let mut ids = HashMap::new();
     each(stream, |item| match (item, &mut writer) {
-        (Item::Header(header), _) => writer = Some(Writer::with_version(header, version)),
-        (Item::Metadata(metadata), Some(writer)) => {
+        (StreamItem::Header(header), _) => writer = Some(Writer::with_version(header, version)),
+        (StreamItem::Metadata(metadata), Some(writer)) => {
             if let Ok(id) = writer.define_event(metadata) {
                 ids.insert(metadata.id, id);
             }
         }
-        (Item::Event(event), Some(writer)) => {
+        (StreamItem::Event(event), Some(writer)) => {
             if let Some(id) = ids.get(&event.metadata_id) {
                 write(&event, *id, writer, &mut written);
             }
         }
-        (Item::SequencePoint(point), Some(writer)) => writer.sequence_point(point.timestamp),
+        (StreamItem::SequencePoint(point), Some(writer)) => writer.sequence_point(point.timestamp),
         _ => {}
     });
     let Some(writer) = writer else { return };
     let mut read = Vec::new();
     let whole = each(&writer.finish(), |item| {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             read.push(describe(&event));
         }
     });
@@ -75,7 +75,7 @@ fn write(event: &Event<'_>, metadata_id: u32, writer: &mut Writer, written: &mut
 }
 
 /// Visits all items; returns whether the stream is complete.
-fn each(stream: &[u8], mut visit: impl FnMut(Item<'_>)) -> bool {
+fn each(stream: &[u8], mut visit: impl FnMut(StreamItem<'_>)) -> bool {
     let mut reader = Reader::new();
     let mut items = reader.items(stream);
     while items.for_each(&mut visit).is_err() {}

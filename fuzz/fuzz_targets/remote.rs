@@ -43,7 +43,7 @@ fn router(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
     said.chunks(chunk).for_each(|part| router.handle_bytes(part));
     assert!(router.wanted() <= 128);
     router.handle_eof();
-    router.poll_event().expect("one outcome").expect_err("nobody has proven anything")
+    router.poll_event().expect("one outcome").expect_err("the peer has sent no proof")
 }
 
 fn client(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
@@ -54,5 +54,5 @@ fn client(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
     said.chunks(chunk).for_each(|part| client.handle_bytes(part));
     assert!(client.wanted() <= runtap_transport::remote::MAX_ANSWER + 32);
     client.handle_eof();
-    client.poll_event().expect("one outcome").expect_err("nobody has proven anything")
+    client.poll_event().expect("one outcome").expect_err("the peer has sent no proof")
 }

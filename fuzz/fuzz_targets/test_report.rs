@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use quick_xml::{Reader, events::Event};
-use runtap_test_report::{Attempt, Exception, Format, Memory, Module, Run, State, TestResult, github};
+use runtap_test_report::{Attempt, Exception, Format, Memory, Module, Run, TestOutcome, TestResult, github};
 
 fn run(texts: &[&str]) -> Memory {
     let mut texts = texts.iter().map(|text| (*text).to_owned());
@@ -21,7 +21,7 @@ fn run(texts: &[&str]) -> Memory {
         machine: next(),
     };
     let exceptions = vec![Exception { message: next(), type_name: next(), stack: next() }];
-    let attempt = Attempt { state: State::Failed, exceptions, stdout: next(), ..Attempt::default() };
+    let attempt = Attempt { state: TestOutcome::Failed, exceptions, stdout: next(), ..Attempt::default() };
     let (uid, name, type_name) = (next(), next(), Some(next()));
     let earlier = vec![attempt.clone()];
     let result = TestResult { uid, name, type_name, earlier, last: attempt, ..TestResult::default() };

@@ -7,14 +7,14 @@ pub mod confined;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use runtap_nettrace::{Error, Event, Item, Reader, Scan};
+use runtap_nettrace::{Error, Event, Reader, Scan, StreamItem};
 
 /// Returns a hash of an item.
-pub fn digest(item: &Item<'_>) -> u64 {
+pub fn digest(item: &StreamItem<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match item {
-        Item::Event(event) => digest_event(event, &mut hasher),
-        Item::SequencePoint(point) => {
+        StreamItem::Event(event) => digest_event(event, &mut hasher),
+        StreamItem::SequencePoint(point) => {
             point.timestamp.hash(&mut hasher);
             point.threads.iter().for_each(|thread| thread.hash(&mut hasher));
         }
@@ -66,8 +66,8 @@ impl ReadingResult {
         Self { items: Vec::new(), events: 0, end: String::new() }
     }
 
-    fn item(&mut self, item: &Item<'_>) {
-        self.events += usize::from(matches!(item, Item::Event(_)));
+    fn item(&mut self, item: &StreamItem<'_>) {
+        self.events += usize::from(matches!(item, StreamItem::Event(_)));
         self.items.push(digest(item));
     }
 

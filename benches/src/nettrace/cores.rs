@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Result, bail};
-use runtap_nettrace::{Item, Reader, Scan};
+use runtap_nettrace::{Reader, Scan, StreamItem};
 
 /// A visitor of the items of a recording, or of a part of it.
 pub(crate) trait Visitor: Send {
@@ -12,7 +12,7 @@ pub(crate) trait Visitor: Send {
     fn begin(&mut self, _reader: &Reader) {}
 
     /// Called for each item.
-    fn visit(&mut self, item: &Item<'_>);
+    fn visit(&mut self, item: &StreamItem<'_>);
 }
 
 /// Reads a complete recording from start to end.

@@ -8,7 +8,7 @@ use anyhow::Result;
 use runtap_clr::clr::MethodEvent;
 use runtap_clr::payload::{Decoder, Value};
 use runtap_clr::{Code, CodeMap};
-use runtap_nettrace::{Item, Metadata, Observe, Reader, Stack};
+use runtap_nettrace::{Metadata, Observe, Reader, Stack, StreamItem};
 
 use super::cores::Visitor;
 
@@ -21,8 +21,8 @@ pub(super) struct Events {
 
 impl Visitor for Events {
     #[inline]
-    fn visit(&mut self, item: &Item<'_>) {
-        if let Item::Event(event) = item {
+    fn visit(&mut self, item: &StreamItem<'_>) {
+        if let StreamItem::Event(event) = item {
             self.events += u64::from(event.metadata.is_some());
             self.check = self.check.wrapping_add(event.timestamp).wrapping_add(event.payload.len() as u64);
         }
@@ -51,14 +51,14 @@ pub(crate) struct Fields {
 impl Visitor for Fields {
     fn begin(&mut self, reader: &Reader) {
         if let Some(header) = reader.header() {
-            self.decoder.item(&Item::Header(header));
+            self.decoder.item(&StreamItem::Header(header));
         }
     }
 
     #[inline]
-    fn visit(&mut self, item: &Item<'_>) {
+    fn visit(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Event(event) => self.event(event.metadata_id, event.metadata, event.payload),
+            StreamItem::Event(event) => self.event(event.metadata_id, event.metadata, event.payload),
             _ => self.decoder.item(item),
         }
     }
@@ -103,7 +103,7 @@ impl Fields {
     #[cold]
     fn know(&mut self, metadata: Option<&Metadata>, id: usize) {
         if let Some(metadata) = metadata {
-            self.decoder.item(&Item::Metadata(metadata));
+            self.decoder.item(&StreamItem::Metadata(metadata));
         }
         if id < 1 << 16 {
             self.known.resize(self.known.len().max(id + 1), false);
@@ -136,8 +136,8 @@ pub(crate) struct Stacks {
 
 impl Visitor for Stacks {
     #[inline]
-    fn visit(&mut self, item: &Item<'_>) {
-        if let Item::Event(event) = item {
+    fn visit(&mut self, item: &StreamItem<'_>) {
+        if let StreamItem::Event(event) = item {
             self.event(event.stack, event.metadata_id, event.metadata, event.payload);
         }
     }

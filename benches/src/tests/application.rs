@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use runtap_mtp_proto::host::{Connection, Reply};
 use runtap_mtp_proto::{
-    DiscoveredTest, DiscoveredTests, Handshake, HandshakeKey, Message, SessionEvent, SessionEventType, State,
-    SuccessfulTest, TestResults,
+    DiscoveredTest, DiscoveredTests, Handshake, HandshakeKey, Message, SessionEvent, SessionEventType,
+    SuccessfulTest, TestResults, TestState,
 };
 
 /// The frame of a void reply.
@@ -200,7 +200,7 @@ fn passed(number: usize, output: &str) -> SuccessfulTest {
     SuccessfulTest {
         uid: Some(uid(number)),
         display_name: Some(name(number)),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         duration: Some(10_000),
         reason: Some(String::new()),
         standard_output: Some(output.to_owned()),

@@ -34,9 +34,9 @@ pub enum Step {
     /// Sends bytes on the control connection.
     Control(Vec<u8>),
     /// Opens a data connection, sends data hello with the run of the configuration, and waits for the reply.
-    Dial,
+    ConnectData,
     /// Opens a data connection with another run, without waiting for the reply.
-    DialAs(u8),
+    ConnectDataAs(u8),
     /// Sends bytes on the data connection with this index.
     Data(usize, Vec<u8>),
     /// Closes a data connection.
@@ -83,7 +83,7 @@ impl FakeAgent {
     ///
     /// # Errors
     /// If connecting fails.
-    pub fn dial(address: SocketAddr, dialect: Dialect) -> io::Result<Self> {
+    pub fn connect(address: SocketAddr, dialect: Dialect) -> io::Result<Self> {
         let control = TcpStream::connect(address)?;
         control.set_nodelay(true)?;
         Ok(Self {
@@ -140,11 +140,11 @@ impl FakeAgent {
                 self.control.write_all(&[8, mode, 0, 0])
             }
             Step::Control(bytes) => self.control.write_all(bytes),
-            Step::Dial => {
+            Step::ConnectData => {
                 let run = self.configurations.last().map_or(0, |configuration| configuration.run);
-                self.dial_data(run, true)
+                self.connect_data(run, true)
             }
-            Step::DialAs(run) => self.dial_data(*run, false),
+            Step::ConnectDataAs(run) => self.connect_data(*run, false),
             Step::Data(number, bytes) => match self.data.get_mut(*number) {
                 Some(Some(stream)) => stream.write_all(bytes),
                 _ => Err(io::Error::other("no such data connection")),
@@ -207,7 +207,7 @@ impl FakeAgent {
         }
     }
 
-    fn dial_data(&mut self, run: u8, wait: bool) -> io::Result<()> {
+    fn connect_data(&mut self, run: u8, wait: bool) -> io::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.write_all(&Data::hello(run))?;
         if wait {
@@ -270,7 +270,7 @@ pub fn recorded(scenario: &str) -> Result<(Dialect, Vec<Step>), Skip> {
             continue;
         }
         let data = crate::shared_data(path)?;
-        steps.push(Step::Dial);
+        steps.push(Step::ConnectData);
         steps.push(Step::Data(number, data.get(2..).unwrap_or_default().to_vec()));
         number += 1;
     }

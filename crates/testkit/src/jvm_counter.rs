@@ -80,7 +80,7 @@ impl JvmCounter {
     /// If a prefix or the path contains one of the separators `;` and `:`.
     pub fn option(&self, prefixes: &[&str], out: &Path) -> OsString {
         let separates = |text: &str| text.contains([';', ':']);
-        let shown = out.to_str().expect("a path of ours");
+        let shown = out.to_str().expect("the path is UTF-8");
         assert!(
             !separates(shown) && !prefixes.iter().any(|prefix| separates(prefix)),
             "{prefixes:?} {shown}"

@@ -162,7 +162,10 @@ impl Collected {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     // A broken pipe ends the output.
                     Ok(0) | Err(_) => break,
-                    Ok(n) => into.lock().expect("nobody panics with it").extend_from_slice(&chunk[..n]),
+                    Ok(n) => into
+                        .lock()
+                        .expect("no thread panics while it holds the lock")
+                        .extend_from_slice(&chunk[..n]),
                 }
             }
         });
@@ -172,11 +175,11 @@ impl Collected {
     /// Waits until all writers have closed the pipe.
     fn all(self) -> Vec<u8> {
         self.reader.join().expect("reading does not panic");
-        std::mem::take(&mut self.bytes.lock().expect("nobody panics with it"))
+        std::mem::take(&mut self.bytes.lock().expect("no thread panics while it holds the lock"))
     }
 
     fn so_far(&self) -> Vec<u8> {
-        self.bytes.lock().expect("nobody panics with it").clone()
+        self.bytes.lock().expect("no thread panics while it holds the lock").clone()
     }
 }
 

@@ -126,7 +126,7 @@ fn one_at_a_time_a_silent_client_blocks_all() {
     let fake = FakeRuntime::builder().one_at_a_time().spawn();
     let silent = UnixStream::connect(fake.path()).unwrap();
     let mut waiting = connect(&fake, &INFO);
-    // A session of an earlier client blocks nobody.
+    // A session does not block later clients; the silent client does.
     let mut blocked = connect(&fake, &session(SessionForm::CollectTracing5));
     assert!(fake.requests().is_empty());
     drop(silent);
@@ -151,7 +151,7 @@ fn a_stream_can_be_cut() {
 }
 
 #[tokio::test]
-async fn it_dials_in_and_waits_to_be_resumed() {
+async fn a_suspended_runtime_connects_and_waits_to_be_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("port");
     // A tool that is not there yet, and a fault on the way.

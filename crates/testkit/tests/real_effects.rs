@@ -323,7 +323,7 @@ fn real_suspended_runtimes_do_what_they_can_and_survive() {
     }
 }
 
-/// Without a file of the kernel's: what the runtime says then, and that nobody is kept waiting.
+/// Passes a descriptor that is not the kernel's file: the runtime must reply with an error at once.
 #[test]
 fn real_runtimes_take_the_descriptor_of_user_events() {
     for runtime in require!(RealRuntime::all()) {
@@ -371,7 +371,7 @@ fn real_targets_elsewhere_are_looked_at_where_they_are() {
         let client = Client::new(process.endpoint().unwrap()).unwrap();
 
         let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-        // There for us, and not for the target: it would have died of it.
+        // This file exists for the client but not for the target, which would crash.
         assert!(matches!(objection(client.apply_startup_hook(&path("ours.dll"))), Objection::Missing { .. }));
         client.apply_startup_hook(&path("theirs.dll")).unwrap();
         let written = client.dump(&CoreDump::new(path("x.dmp"), DumpType::MINI)).unwrap();

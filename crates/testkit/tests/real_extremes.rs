@@ -19,7 +19,7 @@ use runtap_diag_proto::{MAX_FILTER_IDS, MAX_PROVIDERS, Uuid};
 use runtap_testkit::{RealRuntime, Skip, eventually, require};
 
 struct Target {
-    /// Not a `Program`: createdump writes to the target's standard output, and waits if nobody reads it.
+    /// Not a `Program`: createdump writes to the target's standard output, and would block on an unread pipe.
     child: Child,
     client: Client,
     what: String,

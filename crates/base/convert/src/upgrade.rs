@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use crate::source::Recording;
-use runtap_nettrace::{Event, EventToWrite, IdTable, Item, Metadata, Writer};
+use runtap_nettrace::{Event, EventToWrite, IdTable, Metadata, StreamItem, Writer};
 use runtap_os::output::Writer as Output;
 
 use crate::Error;
@@ -21,7 +21,7 @@ const BATCH_SIZE: u64 = 4096;
 pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error> {
     let mut copy = None;
     recording.read_in_order(|item| match (item, &mut copy) {
-        (Item::Header(header), _) => {
+        (StreamItem::Header(header), _) => {
             if header.format_name() != "NetPerf" {
                 return Err(Error::NotNetPerf);
             }
@@ -33,8 +33,8 @@ pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error>
             });
             Ok(())
         }
-        (Item::Metadata(metadata), Some(copy)) => copy.define(metadata),
-        (Item::Event(event), Some(copy)) => {
+        (StreamItem::Metadata(metadata), Some(copy)) => copy.define(metadata),
+        (StreamItem::Event(event), Some(copy)) => {
             copy.event(event)?;
             if copy.events.is_multiple_of(BATCH_SIZE) { copy.write(out) } else { Ok(()) }
         }

@@ -226,7 +226,7 @@ mod tests {
         draw(&mut flamegraph::Options::default(), View::Cpu, &lines, &mut picture).unwrap();
         let picture = String::from_utf8(picture).unwrap();
         assert_eq!(picture.matches(READABLE).count(), 2, "both ways to make a label");
-        assert_eq!(picture.matches(LABEL).count(), 2, "only as the beginning of ours");
+        assert_eq!(picture.matches(LABEL).count(), 2, "only at the start of the two labels");
         assert!(picture.contains("<title>app!A.&lt;&gt;c.&lt;Run&gt;b__0_0()"), "the tooltip has all of it");
     }
 

@@ -24,7 +24,7 @@ const LONGEST_PATH: usize = 103;
 
 /// Connects to a path; the listener must belong to the current user or root.
 pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
-    let stream = dial(path, timeout).await?;
+    let stream = connect_socket(path, timeout).await?;
     let peer = peer(&stream)?;
     let trusted = peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0;
     if trusted { Ok(stream) } else { Err(wrong(peer, None)) }
@@ -32,7 +32,7 @@ pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream
 
 /// Connects to a path without verifying which process listens there.
 pub(crate) async fn connect_unverified(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
-    dial(path, timeout).await
+    connect_socket(path, timeout).await
 }
 
 /// Connects to one of the sockets that may belong to a process; the listener must be that process.
@@ -43,7 +43,7 @@ pub(crate) async fn connect_to(
     let wanted = process.pid;
     let mut failure = ConnectFailure::NotFound;
     for socket in &process.sockets {
-        match dial(&socket.path, timeout).await {
+        match connect_socket(&socket.path, timeout).await {
             Ok(stream) => match peer(&stream)? {
                 Peer { pid: Some(pid), .. } if pid == wanted => return Ok(stream),
                 Peer { pid: None, .. } => failure = ConnectFailure::UnknownPeer { wanted },
@@ -67,7 +67,7 @@ fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
 }
 
 /// On macOS a full queue is reported as a refusal, like a stale socket, and the connection is not retried.
-async fn dial(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
+async fn connect_socket(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     check(path)?;
     match tokio::time::timeout(timeout, UnixStream::connect(path)).await {
         Ok(connected) => Ok(connected?),
@@ -82,7 +82,7 @@ fn connect_blocking(path: &Path) -> Result<net::UnixStream, ConnectFailure> {
 }
 
 /// Binds and listens with the backlog of the standard library. The socket is bound in a private directory and renamed
-/// into place when it has its final mode, 0600, or 0666 for everybody, so other users can never connect prematurely.
+/// into place when it has its final mode, 0600, or 0666 if every user may connect, so other users can never connect prematurely.
 pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
     // Renaming would replace an existing socket.
     let is_free = || fs::symlink_metadata(folder.path().join(name)).is_err();
@@ -207,14 +207,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let name = SocketName::runtime(std::process::id(), 1).to_string();
         let _listener = bind(&Folder::open(dir.path()).unwrap(), name.as_ref(), 1, false).unwrap();
-        let dial = async |pid| {
+        let connect = async |pid| {
             let socket =
                 Socket::new(dir.path().join(&name), SocketName::runtime(pid, 1), SocketState::Matching);
             let process = ProcessEndpoint { pid, start_time: 1, sockets: vec![socket] };
             connect_to(&process, Duration::from_secs(1)).await
         };
-        dial(std::process::id()).await.unwrap();
-        let told = dial(1).await.unwrap_err();
+        connect(std::process::id()).await.unwrap();
+        let told = connect(1).await.unwrap_err();
         assert!(matches!(told, ConnectFailure::WrongPeer { wanted: Some(1), .. }), "{told}");
     }
 }

@@ -1,4 +1,4 @@
-//! Dialling and listening over real sockets.
+//! Connecting and listening over real sockets.
 
 #![cfg(target_os = "linux")]
 
@@ -52,7 +52,7 @@ async fn echoes(listener: &Listener, endpoint: &Endpoint) {
 }
 
 #[tokio::test]
-async fn nothing_there_nobody_listening_and_no_socket_are_told_apart() {
+async fn missing_stale_and_non_sockets_are_distinguished() {
     let dir = temp_dir();
     let at = |name: &str| Endpoint::unix(dir.path().join(name));
 

@@ -80,7 +80,7 @@ fn every_refusal_comes_through() {
 
 #[test]
 fn another_token_is_refused_by_both() {
-    let mut client = ClientHandshake::new(token("another-token-of-ours"), CLIENT, AT, Request::List);
+    let mut client = ClientHandshake::new(token("another-token-of-the-client"), CLIENT, AT, Request::List);
     let mut router = RouterHandshake::new(ours(), ROUTER, [AT]);
     router.handle_bytes(&client.poll_transmit().unwrap());
     client.handle_bytes(&router.poll_transmit().unwrap());
@@ -108,7 +108,7 @@ fn a_proof_is_of_one_connection_and_of_one_side() {
     assert_eq!(client.poll_event(), Some(Err(HandshakeError::Unproven)));
 }
 
-/// Somebody at another address passes on what both sides say, word for word.
+/// A peer at another address forwards the bytes of both sides unchanged.
 #[test]
 fn what_is_passed_on_to_another_router_is_refused_by_both() {
     let there: SocketAddr = "10.0.0.8:9000".parse().unwrap();
@@ -147,7 +147,7 @@ fn versions_are_told_apart() {
     let mut client = ClientHandshake::new(ours(), CLIENT, AT, Request::List);
     client.handle_bytes(&RouterHandshake::refusal(&error));
     assert_eq!(client.poll_event(), Some(Err(HandshakeError::Version)));
-    // Of which ours is the oldest, or the newest.
+    // Ranges of versions in which the version of this crate is the newest, or the oldest.
     for (oldest, newest) in [(2, 9), (0, 2)] {
         let mut router = RouterHandshake::new(ours(), ROUTER, [AT]);
         (hello[8], hello[10]) = (oldest, newest);
@@ -176,7 +176,7 @@ fn a_cut_is_told_where_it_is() {
     }
 }
 
-/// Whatever is changed on the way, nobody takes it for what was said.
+/// Neither side accepts a message that was changed on the way.
 #[test]
 fn a_changed_bit_is_noticed() {
     let [hello, challenge, ask, answer] = exchange(Request::Open { pid: 1, started: 2 }, Ok(b"list"));

@@ -35,7 +35,7 @@ fn exposure(path: &Path) -> Exposure {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        Skip::because("only root can give files to somebody else").report();
+        Skip::because("only root can give files to another user").report();
     }
     root
 }
@@ -50,7 +50,7 @@ fn what_others_can_do_is_told_by_everything_on_the_way() {
         set_mode(&below, of_below);
         exposure(&below)
     };
-    // The temporary folder itself is shared, or ours alone.
+    // The temporary folder itself is shared or private.
     assert_eq!(of(0o700, 0o755), Exposure::Private);
     assert_eq!(of(0o1777, 0o711), Exposure::Private);
     for shared in [0o1777, 0o1770, 0o1773] {
@@ -94,14 +94,14 @@ fn folders_and_links_of_others_are_open() {
     }
     assert!(Folder::open(&link).unwrap().is_behind_foreign_link());
     assert!(!Folder::open(&theirs).unwrap().is_behind_foreign_link());
-    // Ours, but below theirs.
+    // A folder of this user below one of the other user.
     let below = theirs.join("ours");
     fs::create_dir(&below).unwrap();
     assert_eq!(exposure(&below), Exposure::Open);
 }
 
 #[test]
-fn a_folder_of_our_own_is_made_where_nobody_can_exchange_it() {
+fn a_private_folder_is_created_where_no_other_user_can_replace_it() {
     for (mode, passable) in [(0o755, true), (0o1777, true), (0o700, false)] {
         let place = folder(mode);
         let place = Folder::open(place.path()).unwrap();
@@ -147,7 +147,7 @@ async fn a_name_is_kept_where_others_could_take_it() {
     }
 }
 
-/// Whoever has laid the link would choose where we listen, and which of our stale sockets is replaced.
+/// The owner of the link could choose where the socket is created, and which stale socket is replaced.
 #[tokio::test]
 async fn no_socket_is_bound_behind_a_link_of_another_user() {
     if !is_root() {
@@ -190,8 +190,7 @@ async fn a_kept_name_is_given_back() {
     }
 }
 
-/// Somebody wants the name all the time that it changes hands. It is our own user here: what decides is whether the name is
-/// there.
+/// Another thread of this process tries to take the name while it passes from socket to socket. The name must never be free.
 #[tokio::test]
 async fn a_stale_socket_is_replaced_without_a_gap() {
     let place = folder(0o1777);
@@ -233,7 +232,7 @@ async fn a_socket_is_passed_on_with_its_file() {
     let state = |path: &PathBuf| fs::symlink_metadata(path).map(|meta| (meta.ino(), meta.mode())).unwrap();
     let first = Listener::bind(&path, BindOptions::default().everybody(true)).unwrap();
     let before = state(&path);
-    // In the queue: whoever goes on has it.
+    // Waits in the queue of the socket, which the second listener takes over.
     let _waiting = UnixStream::connect(&path).unwrap();
     let second = Listener::passed_on(first.socket().unwrap(), &path, BindOptions::default()).unwrap();
     first.leave_file();

@@ -2,7 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_nettrace::{Event, IdTable, Item, Join, Metadata, Observe};
+use runtap_nettrace::{Event, IdTable, Join, Metadata, Observe, StreamItem};
 use serde::Serialize;
 
 use crate::lines::Chooser;
@@ -73,8 +73,8 @@ impl EventCounts {
     }
 
     /// Processes the next item of a stream: counts an event if `chooser` accepts it, and passes other items to `chooser`.
-    pub fn chosen(&mut self, chooser: &mut Chooser, item: &Item<'_>) {
-        if let Item::Event(event) = item {
+    pub fn chosen(&mut self, chooser: &mut Chooser, item: &StreamItem<'_>) {
+        if let StreamItem::Event(event) = item {
             if chooser.choose(event).is_some() {
                 self.add(event);
             }
@@ -121,10 +121,10 @@ impl EventCounts {
 
 impl Observe for EventCounts {
     #[inline]
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Event(event) => self.add(event),
-            Item::Metadata(metadata) => self.redefined(metadata.id),
+            StreamItem::Event(event) => self.add(event),
+            StreamItem::Metadata(metadata) => self.redefined(metadata.id),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe};
+use runtap_nettrace::{Event, IdTable, Metadata, Observe, StreamItem};
 use runtap_wire::DecodeError;
 
 use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
@@ -171,10 +171,10 @@ impl Names {
 
 impl Observe for Names {
     #[inline]
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Metadata(metadata) => self.define(metadata),
-            Item::Event(event) => self.event(event),
+            StreamItem::Metadata(metadata) => self.define(metadata),
+            StreamItem::Event(event) => self.event(event),
             _ => {}
         }
     }

@@ -145,7 +145,7 @@ fn place(index: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, TraceHeader, Version, Writer};
+    use runtap_nettrace::{EventToWrite, Metadata, Reader, StreamItem, TraceHeader, Version, Writer};
 
     use super::*;
 
@@ -174,7 +174,7 @@ mod tests {
         reader.finish();
         let (mut stacks, mut epochs) = (Stacks::default(), Vec::new());
         while let Some(item) = reader.next().unwrap() {
-            let Item::Event(event) = item else { continue };
+            let StreamItem::Event(event) = item else { continue };
             epochs.push(event.stack.epoch());
             stacks.scratch.clear();
             let index = stacks.index(event.stack);

@@ -9,7 +9,7 @@ use runtap_clr::payload::Decoder;
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::{Room, Trace, View};
 use runtap_nettrace::{
-    EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Version, Writer,
+    EventToWrite, Field, FieldType, Metadata, Observe, Reader, StreamItem, TraceHeader, Version, Writer,
 };
 use runtap_wire::Writer as Bytes;
 
@@ -64,7 +64,7 @@ impl Stream {
         self.event(self.samples, thread, stack, &2u32.to_le_bytes());
     }
 
-    fn read(self, mut visit: impl FnMut(&Item<'_>)) {
+    fn read(self, mut visit: impl FnMut(&StreamItem<'_>)) {
         let mut reader = Reader::new();
         reader.feed(&self.writer.finish());
         reader.finish();
@@ -227,7 +227,7 @@ fn the_cost_of_an_event_is_bounded_by_its_size() {
             let mut decoder = Decoder::new();
             let mut counts = Vec::new();
             stream(n).read(|item| match item {
-                Item::Event(event) => counts.push(decoder.payload(event).fields().count()),
+                StreamItem::Event(event) => counts.push(decoder.payload(event).fields().count()),
                 item => decoder.item(item),
             });
             assert_eq!(counts.len(), 100);

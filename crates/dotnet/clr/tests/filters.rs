@@ -3,7 +3,7 @@
 use runtap_clr::payload::Decoder;
 use runtap_clr::{Filter, Record};
 use runtap_nettrace::{
-    EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Uuid, Writer,
+    EventToWrite, Field, FieldType, Metadata, Observe, Reader, StreamItem, TraceHeader, Uuid, Writer,
 };
 use runtap_wire::Writer as Bytes;
 
@@ -49,11 +49,11 @@ fn matches(filter: &str) -> bool {
     let mut found = None;
     while let Some(item) = reader.next().unwrap() {
         match &item {
-            Item::Header(h) => {
+            StreamItem::Header(h) => {
                 header = Some((*h).clone());
                 decoder.item(&item);
             }
-            Item::Event(event) => {
+            StreamItem::Event(event) => {
                 let record =
                     Record { header: header.as_ref().unwrap(), event, payload: decoder.payload(event) };
                 let frames = ["app!Main()".to_owned(), "app!Work(int32)".to_owned()];

@@ -3,7 +3,7 @@
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer};
 use runtap_testkit::{recordings, require};
 
 /// Deterministic pseudo-random numbers.
@@ -17,7 +17,7 @@ impl Dice {
 }
 
 /// Reads what is readable, also after damage.
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();

@@ -10,7 +10,7 @@ use runtap_clr::lines::{Choice, Chooser, Lines, Style};
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, ThreadPool};
 use runtap_clr::{DotnetTraceBuilder, EventCounts, Names, ProfileBuilder, ProfileOptions};
 use runtap_model::{FrameTotals, Trace, View};
-use runtap_nettrace::{Item, Metadata, Observe, Reader};
+use runtap_nettrace::{Metadata, Observe, Reader, StreamItem};
 use runtap_testkit::{require, shared_data};
 
 /// The number of events that are checked, because redefining before every event is slow.
@@ -18,7 +18,7 @@ const ENOUGH: u32 = 400;
 
 /// Passes the first items of a recording to `visit` with other ids. A definition is repeated if its id has been reused.
 /// come to mean something else.
-fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>)) {
+fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();
@@ -29,15 +29,15 @@ fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>
         && let Ok(Some(item)) = reader.next()
     {
         match item {
-            Item::Metadata(metadata) => {
+            StreamItem::Metadata(metadata) => {
                 let mut metadata = metadata.clone();
                 let old = metadata.id;
                 metadata.id = new(old);
                 meaning.insert(metadata.id, old);
-                visit(&Item::Metadata(&metadata));
+                visit(&StreamItem::Metadata(&metadata));
                 defined.insert(old, metadata);
             }
-            Item::Event(mut event) => {
+            StreamItem::Event(mut event) => {
                 events += 1;
                 let old = event.metadata_id;
                 event.metadata_id = new(old);
@@ -45,9 +45,9 @@ fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>
                 if meaning.insert(event.metadata_id, old) != Some(old)
                     && let Some(metadata) = event.metadata
                 {
-                    visit(&Item::Metadata(metadata));
+                    visit(&StreamItem::Metadata(metadata));
                 }
-                visit(&Item::Event(event));
+                visit(&StreamItem::Event(event));
             }
             item => visit(&item),
         }

@@ -3,7 +3,7 @@
 use runtap_clr::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Join, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer};
 
 const MS: u64 = 1_000_000;
 
@@ -74,7 +74,7 @@ impl Stream {
     }
 }
 
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();
@@ -180,7 +180,7 @@ fn modules_and_threads_are_named() {
     assert_eq!(lines(&trace, 6), ["app!N.m() 1"]);
     let labels: Vec<String> = trace.threads().map(|(_, thread)| thread.label()).collect();
     assert_eq!(labels, ["Thread (5) worker", "Thread (6)"]);
-    assert_eq!(trace.ticks(View::Cpu), 1, "a kind that nobody knows is no managed sample");
+    assert_eq!(trace.ticks(View::Cpu), 1, "a sample of an unknown kind is not a managed sample");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn counts_of_equal_definitions_are_merged() {
     let bytes = writer.finish();
     let mut counts = EventCounts::new();
     read(&bytes, |item| match item {
-        Item::Event(event) => counts.add(event),
-        Item::Metadata(metadata) => counts.redefined(metadata.id),
+        StreamItem::Event(event) => counts.add(event),
+        StreamItem::Metadata(metadata) => counts.redefined(metadata.id),
         _ => {}
     });
     let rows = |counts: &EventCounts| -> Vec<String> {
@@ -220,7 +220,7 @@ fn counts_of_equal_definitions_are_merged() {
 
     let mut twice = EventCounts::new();
     read(&bytes, |item| {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             twice.add(event);
         }
     });

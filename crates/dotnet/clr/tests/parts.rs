@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use runtap_clr::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
 use runtap_clr::{ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, Scan, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, Join, Metadata, Observe, Reader, Scan, StreamItem, TraceHeader, Writer};
 use runtap_testkit::{recordings, require};
 
-fn read(reader: &mut Reader, bytes: &[u8], visit: &mut impl FnMut(&Item<'_>)) {
+fn read(reader: &mut Reader, bytes: &[u8], visit: &mut impl FnMut(&StreamItem<'_>)) {
     // Damage is tested elsewhere.
     let mut items = reader.items(bytes);
     while items.for_each(|item| visit(&item)).is_err() {}
@@ -29,7 +29,7 @@ fn in_parts(bytes: &[u8], size: u64) -> (ProfileBuilder, usize, usize) {
     let parts = Scan::of(bytes, size);
     let mut again = 0;
     for part in &parts {
-        let show = |visit: &mut dyn FnMut(&Item<'_>)| {
+        let show = |visit: &mut dyn FnMut(&StreamItem<'_>)| {
             let mut reader = part.reader();
             for piece in part.pieces() {
                 reader.seek(piece.start);

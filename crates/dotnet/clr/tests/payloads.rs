@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_clr::payload::{Decoder, Payload, Value};
-use runtap_nettrace::{Event, Item, Observe, Reader};
+use runtap_nettrace::{Event, Observe, Reader, StreamItem};
 use runtap_testkit::{recordings, require, shared_data};
 
 /// Passes every event of a stream with its payload.
@@ -13,7 +13,7 @@ fn read(bytes: &[u8], mut visit: impl FnMut(&Event<'_>, Payload<'_>)) {
     reader.finish();
     while let Some(item) = reader.next().unwrap() {
         match &item {
-            Item::Event(event) => visit(event, decoder.payload(event)),
+            StreamItem::Event(event) => visit(event, decoder.payload(event)),
             item => decoder.item(item),
         }
     }

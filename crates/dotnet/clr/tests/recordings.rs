@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::{Trace, View};
-use runtap_nettrace::{Item, Observe, Reader};
+use runtap_nettrace::{Observe, Reader, StreamItem};
 use runtap_testkit::{Skip, recordings, require, shared_data};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn recording(name: &str) -> Result<(Vec<u8>, Value), Skip> {
     Ok((shared_data(format!("nettrace/{name}.nettrace.zst"))?, serde_json::from_slice(&answers).unwrap()))
 }
 
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     for chunk in bytes.chunks(100_000) {
         reader.feed(chunk);
@@ -97,8 +97,8 @@ fn counts_equal_those_of_other_readers() {
         let (path, expected) = (recording.path.display(), &recording.expected);
         let mut counts = EventCounts::new();
         read(&recording.bytes, |item| match item {
-            Item::Event(event) => counts.add(event),
-            Item::Metadata(metadata) => counts.redefined(metadata.id),
+            StreamItem::Event(event) => counts.add(event),
+            StreamItem::Metadata(metadata) => counts.redefined(metadata.id),
             _ => {}
         });
         assert_eq!(counts.total(), expected["events"].as_u64().unwrap(), "{path}");

@@ -5,12 +5,12 @@ use runtap_clr::report::{
 };
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
-use runtap_nettrace::{Item, Observe, Reader};
+use runtap_nettrace::{Observe, Reader, StreamItem};
 use runtap_testkit::{require, shared_data};
 use serde_json::json;
 
 /// Passes the first `most` items of a recording to `visit`. Returns their number.
-fn read(bytes: &[u8], most: usize, mut visit: impl FnMut(&Item<'_>)) -> usize {
+fn read(bytes: &[u8], most: usize, mut visit: impl FnMut(&StreamItem<'_>)) -> usize {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();

@@ -4,7 +4,7 @@ use runtap_clr::layout::{self, GapKind, Layout};
 use runtap_clr::lines::{Choice, Chooser, Lines, Live, Style};
 use runtap_clr::{EventCounts, Filter};
 use runtap_nettrace::inspect::{Inspect, Inspected};
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 use runtap_testkit::{require, shared_data};
 
 fn recording(name: &str) -> Result<Vec<u8>, runtap_testkit::Skip> {
@@ -55,7 +55,7 @@ fn selected_events_are_counted() {
             Choice { filter: filter.map(|filter| filter.parse::<Filter>().unwrap()), ..Choice::default() };
         let (mut chooser, mut counts) = (Chooser::new(choice, None), EventCounts::new());
         let mut reader = Reader::new();
-        reader.items(&bytes).for_each(|item: Item<'_>| counts.chosen(&mut chooser, &item)).unwrap();
+        reader.items(&bytes).for_each(|item: StreamItem<'_>| counts.chosen(&mut chooser, &item)).unwrap();
         counts
     };
     let all = count(None);

@@ -2,10 +2,12 @@
 
 use runtap_clr::{ProfileBuilder, ProfileOptions};
 use runtap_model::{SampleKind, Trace, View};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer,
+};
 use runtap_testkit::{require, shared_data};
 
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();
@@ -35,10 +37,10 @@ fn a_machine_is_shown_by_process_and_thread() {
     let mut waited = 0;
     let mut decoder = runtap_clr::payload::Decoder::new();
     read(&bytes, |item| match item {
-        Item::Event(event) if event.metadata.is_some_and(|it| it.name == "cswitch") => {
+        StreamItem::Event(event) if event.metadata.is_some_and(|it| it.name == "cswitch") => {
             waited += decoder.payload(event).u64("Value").unwrap();
         }
-        Item::Event(_) => {}
+        StreamItem::Event(_) => {}
         item => decoder.item(item),
     });
     let samples = trace.threads().flat_map(|(_, thread)| thread.samples(View::ThreadTime));

@@ -6,7 +6,9 @@ use runtap_clr::clr::{RUNTIME, TPL};
 use runtap_clr::payload::Decoder;
 use runtap_clr::{ProfileBuilder, ProfileOptions};
 use runtap_model::{Sample, Trace, View};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer,
+};
 use runtap_testkit::{Skip, require, shared_data};
 use runtap_wire::Writer as Bytes;
 use serde_json::Value;
@@ -16,7 +18,7 @@ fn recording(name: &str) -> Result<(Vec<u8>, Value), Skip> {
     Ok((shared_data(format!("nettrace/{name}.nettrace.zst"))?, serde_json::from_slice(&answers).unwrap()))
 }
 
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
     reader.finish();
@@ -36,7 +38,7 @@ fn profile(bytes: &[u8], view: View) -> Trace {
 fn sum(bytes: &[u8], id: u32, field: &str) -> f64 {
     let (mut decoder, mut sum) = (Decoder::new(), 0.0);
     read(bytes, |item| match item {
-        Item::Event(event) => {
+        StreamItem::Event(event) => {
             if event.metadata.is_some_and(|m| (m.provider.as_str(), m.event_id) == (RUNTIME, id)) {
                 sum += decoder.payload(event).f64(field).unwrap();
             }

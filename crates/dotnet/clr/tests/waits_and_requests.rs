@@ -2,7 +2,9 @@
 
 use runtap_clr::clr::RUNTIME;
 use runtap_clr::report::{Collect, Http, HttpReport, Locks, Logs, ThreadPool};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer,
+};
 use runtap_wire::Writer as Bytes;
 
 const MS: u64 = 1_000_000;
@@ -32,7 +34,7 @@ impl Stream {
         self.0.event(&event).unwrap();
     }
 
-    fn read(self, mut visit: impl FnMut(&Item<'_>)) {
+    fn read(self, mut visit: impl FnMut(&StreamItem<'_>)) {
         let bytes = self.0.finish();
         let mut reader = Reader::new();
         reader.feed(&bytes);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use runtap_diag::{Client, Level, Provider, SessionConfig};
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 
 /// The runtime's keyword for garbage collections.
 const GC: u64 = 1;
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let Some(chunk) = chunk else { break };
         reader.items(&chunk).for_each(|item| {
-            if let Item::Event(event) = item
+            if let StreamItem::Event(event) = item
                 && let Some(metadata) = event.metadata
             {
                 *counts.entry((metadata.provider.clone(), metadata.event_id)).or_default() += 1;

@@ -52,7 +52,7 @@ pub enum Error {
     },
     /// The process has not reconnected to the port since its last command.
     #[error("process {process_id} did not reconnect to {endpoint} within {} ms", waited.as_millis())]
-    NotDialledIn {
+    NotReconnected {
         /// The port.
         endpoint: Endpoint,
         /// The process id from the kernel or, if unknown, the one that the process claims.
@@ -162,7 +162,7 @@ impl Error {
                 | Self::NotPermitted { .. }
                 | Self::WrongPeer { .. }
                 | Self::Busy { .. }
-                | Self::NotDialledIn { .. }
+                | Self::NotReconnected { .. }
                 | Self::HungUp { .. }
         )
     }
@@ -194,7 +194,7 @@ impl Error {
             Self::NoDump { .. } => "check the target's output for messages of createdump",
             Self::Objection { objection, .. } => return objection.hint(),
             Self::HungUp { .. } => "the process has exited",
-            Self::NotDialledIn { .. } => {
+            Self::NotReconnected { .. } => {
                 "the process may have exited, be stopped, or be busy with another diagnostic client"
             }
             Self::NoSocket { .. } => "specify the path of a diagnostic socket",

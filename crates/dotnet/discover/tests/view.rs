@@ -299,7 +299,7 @@ fn a_private_folder_is_created_by_its_user() {
             assert_eq!((meta.uid(), meta.gid(), meta.mode() & 0o7777), (NOBODY, NOBODY, 0o700));
         }
     }
-    assert!(rustix::process::geteuid().is_root(), "only one thread acted as somebody else");
+    assert!(rustix::process::geteuid().is_root(), "only one thread acted as another user");
     nobody.kill().unwrap();
     nobody.wait().unwrap();
 }

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use runtap_nettrace::{Error, Item, Reader};
+use runtap_nettrace::{Error, Reader, StreamItem};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut repeat = 10u32;
@@ -46,8 +46,8 @@ struct Counted {
 fn count(bytes: &[u8]) -> Result<Counted, Error> {
     let mut reader = Reader::new();
     let mut counted = Counted::default();
-    let mut take = |item: Item<'_>| {
-        if let Item::Event(event) = item {
+    let mut take = |item: StreamItem<'_>| {
+        if let StreamItem::Event(event) = item {
             counted.events += u64::from(event.metadata.is_some());
             counted.payload += event.payload.len();
             counted.times = counted.times.wrapping_add(event.timestamp);

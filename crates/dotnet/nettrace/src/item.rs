@@ -8,7 +8,7 @@ use crate::{Labels, Metadata, Stack, Thread, TraceHeader};
 /// One part of a stream, in the order of the stream.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Item<'a> {
+pub enum StreamItem<'a> {
     /// The header, which is the first item.
     Header(&'a TraceHeader),
     /// A definition, whose id later events use.

@@ -49,7 +49,7 @@ pub use block::stack::{Ips, Stack};
 pub use block::thread::Thread;
 pub use error::{Error, Partial, PartialReason};
 pub use header::TraceHeader;
-pub use item::{Event, Item, SequencePoint, ThreadSequences};
+pub use item::{Event, SequencePoint, StreamItem, ThreadSequences};
 pub use limits::Limits;
 pub use metadata::{Field, FieldType, Metadata};
 pub use observe::{Join, Observe};

@@ -19,7 +19,7 @@ const MAX_EPOCH_BLOCKS: usize = 1 << 14;
 /// of definitions, threads and sequence points are read.
 ///
 /// ```
-/// use runtap_nettrace::{Item, Scan};
+/// use runtap_nettrace::{Scan, StreamItem};
 ///
 /// # let file = b"Nettrace\x14\0\0\0!FastSerialization.1\x01";
 /// let mut events = 0;
@@ -31,7 +31,7 @@ const MAX_EPOCH_BLOCKS: usize = 1 << 14;
 ///         reader.seek(piece.start);
 ///         let bytes = &file[piece.start as usize..piece.end as usize];
 ///         reader.items(bytes).for_each(|item| {
-///             if let Item::Event(_) = item {
+///             if let StreamItem::Event(_) = item {
 ///                 events += 1;
 ///             }
 ///         })?;

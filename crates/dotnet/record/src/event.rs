@@ -15,7 +15,7 @@ use runtap_diag::{Downgrade, Error, SessionId};
 #[derive(Debug)]
 pub enum Event {
     /// A runtime has connected to the port.
-    DialledIn {
+    RuntimeConnected {
         /// The name of the process for messages.
         process: String,
         /// The process id that the runtime reports, if it differs from the kernel's.
@@ -65,7 +65,7 @@ pub enum Event {
     /// A process of a user who is unrelated to the command connected. It is not recorded.
     Stranger(Visitor),
     /// No runtime connected within the time in the specification. The command continues to run.
-    NobodyCame {
+    NoRuntimeConnected {
         /// The process id of the command.
         pid: u32,
         /// The time waited.

@@ -53,7 +53,7 @@ pub(crate) struct PortHost {
     attending: JoinSet<()>,
     /// Runtimes of unrelated users that are being resumed. They may never answer, so they are not awaited.
     strangers: JoinSet<()>,
-    dialled_in: usize,
+    connected: usize,
     /// The users as whom the command runs programs.
     users: BTreeSet<u32>,
     told_untraced: bool,
@@ -66,7 +66,7 @@ pub(crate) struct PortHost {
 /// A pending search for processes.
 struct ProcessSearch {
     /// The number of runtimes that had connected when the search started.
-    dialled_in: usize,
+    connected: usize,
     is_over: Pin<Box<dyn Future<Output = bool>>>,
 }
 
@@ -89,7 +89,7 @@ impl PortHost {
             arrivals: Some(arrivals),
             attending: JoinSet::new(),
             strangers: JoinSet::new(),
-            dialled_in: 0,
+            connected: 0,
             users: BTreeSet::new(),
             told_untraced: false,
             kill_at: None,
@@ -100,26 +100,26 @@ impl PortHost {
     /// Runs until everything has finished and the command has exited. Returns its exit status.
     pub(crate) async fn run(mut self) -> Option<io::Result<ExitStatus>> {
         let job = Arc::clone(&self.job);
-        let patience = Instant::now().checked_add(job.spec.dial_in);
+        let patience = Instant::now().checked_add(job.spec.connect_timeout);
         let mut look = interval(POLL_INTERVAL);
         let visitors = self.port.visitors();
         let (mut recorded, mut finished, mut looking) = (false, false, None);
         while !finished || self.is_command_running() {
-            let nobody_came = self.command.is_some() && self.dialled_in == 0 && !self.told_untraced;
+            let none_connected = self.command.is_some() && self.connected == 0 && !self.told_untraced;
             tokio::select! {
                 runtime = self.port.accept() => self.attend(runtime),
                 visitor = visitors.next() => self.tell_of(visitor),
                 Some(_) = self.attending.join_next() => {}
                 Some(_) = self.strangers.join_next() => {}
                 status = ended(&mut self.command), if self.status.is_none() => self.status = Some(status),
-                () = until(patience), if nobody_came && self.arrivals.is_some() => self.untraced(),
+                () = until(patience), if none_connected && self.arrivals.is_some() => self.untraced(),
                 () = job.stops.stopping(), if self.arrivals.is_some() => self.arrivals = None,
                 _ = look.tick(), if self.arrivals.is_some() && looking.is_none() => {
                     if self.is_idle() { looking = Some(self.look()) }
                 }
                 is_over = over(&mut looking), if looking.is_some() => {
                     // A runtime that connected meanwhile may have started other processes.
-                    let is_news = looking.take().is_none_or(|look| look.dialled_in != self.dialled_in);
+                    let is_news = looking.take().is_none_or(|look| look.connected != self.connected);
                     if is_over && !is_news && self.is_idle() { self.arrivals = None }
                 }
                 () = job.reached(Phase::Recorded), if !recorded => {
@@ -136,7 +136,7 @@ impl PortHost {
         }
         // A stopped process does not answer. The guard will try again.
         let _ = timeout(GRACE, async { while self.attending.join_next().await.is_some() {} }).await;
-        if self.command.is_some() && self.dialled_in == 0 && !self.told_untraced && !job.stops.is_stopping() {
+        if self.command.is_some() && self.connected == 0 && !self.told_untraced && !job.stops.is_stopping() {
             job.report(Event::NothingRecorded { jvm: self.java.found() });
         }
         let Self { port, command, status, users, .. } = self;
@@ -160,13 +160,13 @@ impl PortHost {
             });
             return;
         }
-        self.dialled_in += 1;
+        self.connected += 1;
         self.java.stop();
         let claims = (runtime.claims_another_id() == Some(true)).then(|| runtime.process_id());
         // Without children, only the first runtime is recorded.
         let arrivals = if self.job.spec.children { self.arrivals.clone() } else { self.arrivals.take() };
         let (job, subject) = (Arc::clone(&self.job), ResolvedTarget::connected(runtime));
-        job.report(Event::DialledIn { process: subject.label(), claims });
+        job.report(Event::RuntimeConnected { process: subject.label(), claims });
         let Some(arrivals) = arrivals else {
             self.attending.spawn(async move { start::let_go(&job, &subject).await });
             return;
@@ -207,8 +207,8 @@ impl PortHost {
     fn untraced(&mut self) {
         let pid = self.command.as_ref().and_then(Launched::pid).unwrap_or(0);
         self.java.stop();
-        let (after, jvm) = (self.job.spec.dial_in, self.java.found());
-        self.job.report(Event::NobodyCame { pid, after, jvm });
+        let (after, jvm) = (self.job.spec.connect_timeout, self.java.found());
+        self.job.report(Event::NoRuntimeConnected { pid, after, jvm });
         self.told_untraced = true;
         if !self.job.spec.children {
             self.arrivals = None;
@@ -217,7 +217,7 @@ impl PortHost {
 
     /// Whether no process is pending, as far as known without a search.
     fn is_idle(&self) -> bool {
-        let ended = if self.command.is_some() { self.status.is_some() } else { self.dialled_in > 0 };
+        let ended = if self.command.is_some() { self.status.is_some() } else { self.connected > 0 };
         ended && self.job.active() == 0 && self.attending.is_empty()
     }
 
@@ -226,7 +226,7 @@ impl PortHost {
         let holders = guard::holders(self.port.path(), &self.users);
         let has_command = self.command.is_some();
         let is_over = async move { !has_command || guard::is_free(&holders, EXEC_PAUSE).await };
-        ProcessSearch { dialled_in: self.dialled_in, is_over: Box::pin(is_over) }
+        ProcessSearch { connected: self.connected, is_over: Box::pin(is_over) }
     }
 
     /// Called when every stream has ended. The command may continue.
@@ -239,7 +239,7 @@ impl PortHost {
                 command.end();
             }
             self.kill_at = Some(Instant::now() + KILL_DELAY);
-        } else if self.dialled_in > 0 && self.job.stops.exit_code().is_none() {
+        } else if self.connected > 0 && self.job.stops.exit_code().is_none() {
             // Usually the command exits at this moment.
             self.tell_at = Some(Instant::now() + REPORT_DELAY);
         }

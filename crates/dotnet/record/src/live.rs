@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtap_clr::lines::{Lines, Live, Matched};
 use runtap_diag::{Chunks, Error};
-use runtap_nettrace::Item;
+use runtap_nettrace::StreamItem;
 
 use crate::Received;
 
@@ -33,7 +33,7 @@ pub struct LiveEnd {
 pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
     let mut lines = Live::new(lines);
     let mut received = Received::default();
-    let mut hear = |item: &Item<'_>| received.item(item);
+    let mut hear = |item: &StreamItem<'_>| received.item(item);
     let mut read_error = None;
     let mut written = loop {
         let written = match chunks.blocking_next_within(FLUSH_DELAY) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use runtap_diag::{Chunk, Chunks, Direct, Error};
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 use tokio::sync::oneshot;
 
 #[cfg_attr(unix, path = "recorder/unix.rs")]
@@ -236,15 +236,15 @@ impl Counter {
     fn feed(&mut self, bytes: &[u8]) {
         let Self { reader, events, received, watch } = self;
         let mut items = reader.items(bytes);
-        let mut count = |item: &Item<'_>| {
+        let mut count = |item: &StreamItem<'_>| {
             received.item(item);
-            *events += u64::from(matches!(item, Item::Event(_)));
+            *events += u64::from(matches!(item, StreamItem::Event(_)));
         };
         // Continue after damage. Separate loops avoid building items that are not needed.
         match watch {
             None => while items.for_each(|item| count(&item)).is_err() {},
             Some(watch) => {
-                let mut see = |item: &Item<'_>| {
+                let mut see = |item: &StreamItem<'_>| {
                     watch.item(item);
                     count(item);
                 };

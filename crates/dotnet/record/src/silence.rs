@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::providers::{EnabledBy, Requested};
-use runtap_nettrace::{Event, Item, TraceHeader};
+use runtap_nettrace::{Event, StreamItem, TraceHeader};
 use runtap_wire::Utf16;
 
 /// The minimum duration of a silence.
@@ -71,15 +71,15 @@ struct ProviderPauses {
 
 impl Received {
     /// Processes the next item of the stream.
-    pub fn item(&mut self, item: &Item<'_>) {
+    pub fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Event(event) => self.event(event),
+            StreamItem::Event(event) => self.event(event),
             // After any other item, ids may be reused.
-            Item::Header(header) => {
+            StreamItem::Header(header) => {
                 self.header = Some((*header).clone());
                 self.definition = None;
             }
-            Item::SequencePoint(point) => {
+            StreamItem::SequencePoint(point) => {
                 self.threads = self.threads.max(Some(point.threads.len()));
                 self.definition = None;
             }

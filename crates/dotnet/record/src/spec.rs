@@ -70,8 +70,8 @@ pub struct Specification {
     pub stop_event: Option<StopEvent>,
     /// Whether to resume runtimes that are suspended at startup.
     pub resume: bool,
-    /// The time within which a runtime of a command must connect before that is [reported](crate::Event::NobodyCame).
-    pub dial_in: Duration,
+    /// The time within which a runtime of a command must connect before that is [reported](crate::Event::NoRuntimeConnected).
+    pub connect_timeout: Duration,
     /// The arguments with which this program, when started again, calls [`guard_port`](crate::guard_port); the path of the port and
     /// user ids are appended. If `None`, no guard is started for processes that outlive a command.
     pub guard: Option<Vec<OsString>>,
@@ -96,7 +96,7 @@ impl Specification {
             duration: None,
             stop_event: None,
             resume: true,
-            dial_in: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(30),
             guard: None,
         }
     }

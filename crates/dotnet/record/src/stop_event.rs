@@ -2,7 +2,7 @@
 
 use runtap_clr::payload::Decoder;
 use runtap_clr::{Filter, FilterError, Record};
-use runtap_nettrace::{Event, Item, Observe, TraceHeader};
+use runtap_nettrace::{Event, Observe, StreamItem, TraceHeader};
 
 use crate::stops::Stops;
 
@@ -70,18 +70,18 @@ impl StopEventWatch {
     }
 
     /// Processes the next item of the stream.
-    pub(crate) fn item(&mut self, item: &Item<'_>) {
+    pub(crate) fn item(&mut self, item: &StreamItem<'_>) {
         if self.seen {
             return;
         }
         match item {
-            Item::Event(event) if self.is_it(event) => {
+            StreamItem::Event(event) if self.is_it(event) => {
                 self.seen = true;
                 self.stops.stop();
             }
-            Item::Event(_) => {}
+            StreamItem::Event(_) => {}
             other => {
-                if let Item::Header(header) = other {
+                if let StreamItem::Header(header) = other {
                     self.header = Some((*header).clone());
                 }
                 self.decoder.item(other);

@@ -18,7 +18,7 @@ pub(crate) use self::native::is_ignored;
 pub enum StopRequest {
     /// Finish the recording.
     Stop,
-    /// The same signal was received again: abandon what is not complete.
+    /// Abandon what is not complete: the signal was received again.
     Abandon,
 }
 

@@ -46,7 +46,7 @@ impl Running {
         Self { address: ready.recv().unwrap(), notices, stop, thread }
     }
 
-    fn dial(&self) -> TcpStream {
+    fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         // Only protects against hangs.
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -55,7 +55,7 @@ impl Running {
 
     /// Sends a greeting and reads the answer.
     fn greet(&self, token: &[u8]) -> (TcpStream, ClientHandshake) {
-        let mut stream = self.dial();
+        let mut stream = self.connect();
         let mut client = ClientHandshake::new(Token::new(token).unwrap(), [7; 32], self.address, NOBODY);
         stream.write_all(&client.poll_transmit().unwrap()).unwrap();
         let mut challenge = vec![0; client.wanted()];
@@ -95,7 +95,7 @@ fn is_answered((mut stream, mut client): (TcpStream, ClientHandshake)) {
 fn silent_peers_do_not_displace_peers_that_have_greeted() {
     let router = Running::start(8);
     let early = router.greet(TOKEN);
-    let flood: Vec<TcpStream> = (0..100).map(|_| router.dial()).collect();
+    let flood: Vec<TcpStream> = (0..100).map(|_| router.connect()).collect();
     // A later peer is served, too, which shows that all silent peers were accepted.
     is_answered(router.greet(TOKEN));
     is_answered(early);
@@ -148,7 +148,7 @@ fn hmac(parts: &[&[u8]]) -> [u8; 32] {
 #[test]
 fn a_request_of_a_later_version_is_answered_once() {
     let router = Running::start(8);
-    let mut stream = router.dial();
+    let mut stream = router.connect();
     let hello = [&b"RUNTAP-R"[..], &[2, 0, 2, 0], &[7; 32]].concat();
     stream.write_all(&hello).unwrap();
     let mut challenge = [0; 42];

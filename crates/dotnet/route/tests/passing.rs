@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_route::record::{
-    DiagnosticIpc, Header, Inspector, Journal, Phase, Place, Reader, Row, Streams, Totals, Way, create,
-    record,
+    DiagnosticIpc, Header, Inspector, Journal, Phase, Reader, RecorderSocket, Row, Streams, Totals, Way,
+    create, record,
 };
 use runtap_testkit::FakeRuntime;
 use runtap_transcript::{Entry, Frame};
@@ -40,7 +40,7 @@ impl Recorder {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let (_place, listener) = Place::listen(Some(&socket), None).unwrap();
+                let (_socket, listener) = RecorderSocket::listen(Some(&socket), None).unwrap();
                 let (file, path) = create(&transcript).unwrap();
                 let streams = Streams::Beside(path);
                 let journal = Journal::begin::<DiagnosticIpc>(Box::new(file), Header::default()).unwrap();
@@ -56,7 +56,7 @@ impl Recorder {
         Self { dir, phase, thread: Some(thread) }
     }
 
-    fn dial(&self) -> UnixStream {
+    fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.dir.path().join("s")).unwrap();
         // Against hangs only.
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -159,7 +159,7 @@ fn whatever_both_say_passes_and_is_recorded() {
             heard
         });
         let mut recorder = Recorder::start(runtime.way());
-        let mut client = recorder.dial();
+        let mut client = recorder.connect();
         for piece in said.chunks(1 + round) {
             client.write_all(piece).unwrap();
         }
@@ -183,7 +183,7 @@ fn a_request_is_one_piece_for_the_runtime_however_it_comes() {
         buffer[..n].to_vec()
     });
     let mut recorder = Recorder::start(runtime.way());
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     for byte in RESUME {
         client.write_all(&[*byte]).unwrap();
     }
@@ -193,13 +193,13 @@ fn a_request_is_one_piece_for_the_runtime_however_it_comes() {
 }
 
 #[test]
-fn a_silent_client_holds_up_nobody() {
+fn a_silent_client_does_not_delay_others() {
     // As real runtimes: one that sends nothing would block all others.
     let runtime = FakeRuntime::builder().one_at_a_time().spawn();
     let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
-    let (silent, mut half) = (recorder.dial(), recorder.dial());
+    let (silent, mut half) = (recorder.connect(), recorder.connect());
     half.write_all(&INFO[..11]).unwrap();
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(INFO).unwrap();
     let reply = all(&client);
     assert!(reply.starts_with(b"DOTNET_IPC_V1\0"), "{reply:?}");
@@ -216,16 +216,16 @@ fn a_silent_client_holds_up_nobody() {
 fn of_too_many_silent_clients_the_oldest_are_disconnected() {
     let runtime = FakeRuntime::spawn();
     let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
-    let oldest = recorder.dial();
+    let oldest = recorder.connect();
     let ask = || {
-        let mut client = recorder.dial();
+        let mut client = recorder.connect();
         client.write_all(INFO).unwrap();
         all(&client)
     };
-    // When it is answered, the recorder has taken all the descriptors that it may have; ours are the same.
+    // Before the first reply, the recorder raises the limit of descriptors of this process, which the crowd needs too.
     let reply = ask();
     assert!(!reply.is_empty());
-    let mut crowd: Vec<UnixStream> = (0..1024).map(|_| recorder.dial()).collect();
+    let mut crowd: Vec<UnixStream> = (0..1024).map(|_| recorder.connect()).collect();
     assert_eq!(all(&oldest), b"");
     assert_eq!(ask(), reply);
     let mut newest = crowd.pop().unwrap();
@@ -265,7 +265,7 @@ fn a_descriptor_arrives_with_its_byte_after_the_request() {
         })
     });
     let mut recorder = Recorder::start(runtime.way());
-    let client = recorder.dial();
+    let client = recorder.connect();
     client.set_nonblocking(true).unwrap();
     let sending = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answer = sending.block_on(async {
@@ -303,7 +303,7 @@ fn an_answer_that_comes_before_a_runtime_hangs_up_with_bytes_unread_arrives() {
         heard.to_vec()
     });
     let mut recorder = Recorder::start(runtime.way());
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     // It may have been answered, and closed, before all of it was written.
     let _ = client.write_all(&[RESUME, &vec![9; 100_000]].concat());
     assert_eq!(all(&client), OK);
@@ -321,12 +321,12 @@ fn a_client_that_is_gone_is_gone_for_the_runtime() {
     let runtime = Scripted::new(|mut stream| {
         let mut heard = vec![0; INFO.len()];
         stream.read_exact(&mut heard).unwrap();
-        // Until nobody takes it any more.
+        // Until the connection is closed.
         while stream.write_all(&[0; 1000]).is_ok() {}
         heard
     });
     let mut recorder = Recorder::start(runtime.way());
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(INFO).unwrap();
     let mut first = [0; 10];
     client.read_exact(&mut first).unwrap();
@@ -347,7 +347,7 @@ fn a_runtime_that_ends_sending_and_then_goes_away_is_gone() {
         heard
     });
     let mut recorder = Recorder::start(runtime.way());
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(INFO).unwrap();
     assert_eq!(all(&client), OK);
     go.send(()).unwrap();
@@ -361,7 +361,7 @@ fn a_runtime_that_ends_sending_and_then_goes_away_is_gone() {
 fn a_runtime_that_is_not_there_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::start(Way::ToRuntime(Endpoint::unix(dir.path().join("none"))));
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(INFO).unwrap();
     assert_eq!(all(&client), b"");
     recorder.end();
@@ -375,9 +375,9 @@ fn a_runtime_that_is_not_there_is_said() {
 fn while_a_connection_is_open_others_are_taken_after_the_end_was_asked_for() {
     let runtime = FakeRuntime::spawn();
     let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
-    let open = recorder.dial();
+    let open = recorder.connect();
     let ask = || {
-        let mut client = recorder.dial();
+        let mut client = recorder.connect();
         client.write_all(INFO).unwrap();
         all(&client)
     };
@@ -400,7 +400,7 @@ fn connections_are_broken_off_when_that_is_asked_for() {
         [heard, all(&stream)].concat()
     });
     let mut recorder = Recorder::start(runtime.way());
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(INFO).unwrap();
     has_arrived.recv().unwrap();
     recorder.phase.send_replace(Phase::Broken);
@@ -413,11 +413,11 @@ fn connections_are_broken_off_when_that_is_asked_for() {
 fn values_of_variables_are_shown_on_request_only() {
     let runtime = FakeRuntime::spawn();
     let mut recorder = Recorder::start(Way::ToRuntime(runtime.endpoint().clone()));
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     client.write_all(b"DOTNET_IPC_V1\0\x14\0\x04\x02\0\0").unwrap();
     let reply = all(&client);
     assert!(reply.len() > 26);
-    let mut client = recorder.dial();
+    let mut client = recorder.connect();
     let name_and_value = b"\x02\0\0\0A\0\0\0\x03\0\0\0s\x00q\0\0\0";
     client.write_all(&[b"DOTNET_IPC_V1\0\x26\0\x04\x03\0\0".as_slice(), name_and_value].concat()).unwrap();
     all(&client);

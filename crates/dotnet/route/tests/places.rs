@@ -19,8 +19,7 @@ use rustix::thread::set_thread_res_uid;
 const PLACES: u64 = 64;
 
 /// A router over TCP that runs until the test ends, with its notices and statistics. Without a tool that listens, tools connect to
-/// it.
-/// tools dial it.
+/// the router.
 fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<Statistics>) {
     let (tell, ready) = mpsc::channel();
     let notices = Arc::<Mutex<Vec<Notice>>>::default();
@@ -47,7 +46,7 @@ fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<S
 }
 
 /// A runtime over TCP that identifies itself and waits for a request.
-fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
+fn connect(address: SocketAddr, process_id: u64) -> TcpStream {
     let mut runtime = TcpStream::connect(address).unwrap();
     runtime.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(process_id.into()), process_id };
@@ -58,7 +57,7 @@ fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
 /// Connects as many runtimes as there are places, each when the previous one is known.
 fn fill(address: SocketAddr, statistics: &Statistics) -> Vec<TcpStream> {
     let one = |process_id| {
-        let runtime = dial(address, process_id);
+        let runtime = connect(address, process_id);
         eventually("the runtime", || (statistics.runtimes() == process_id).then_some(()));
         runtime
     };
@@ -83,7 +82,7 @@ fn a_runtime_without_a_place_is_reported() {
     let (address, notices, statistics) = router(None);
     let _runtimes = fill(address, &statistics);
     for count in 1..=2 {
-        assert!(is_closed(&dial(address, 70)));
+        assert!(is_closed(&connect(address, 70)));
         assert_eq!(statistics.without_place(), count);
     }
     let notices = notices.lock().unwrap();
@@ -99,7 +98,7 @@ fn the_user_with_the_most_runtimes_loses_a_place() {
     require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
     let (address, notices, statistics) = router(None);
     let runtimes = fill_as_another_user(address, &statistics);
-    let own = dial(address, 70);
+    let own = connect(address, 70);
     eventually("the runtime", || (statistics.runtimes() == PLACES + 1).then_some(()));
     assert!(is_closed(&runtimes[63]), "the newest");
     let left: Vec<Notice> = notices.lock().unwrap().clone();
@@ -135,7 +134,7 @@ fn runtimes_that_do_not_answer_do_not_lock_out_others() {
         asked == info
     };
     assert!(runtimes.iter().all(is_asked));
-    let own = dial(address, 70);
+    let own = connect(address, 70);
     assert!(is_asked(&own));
     assert!(is_closed(&runtimes[63]), "the newest");
     let mut clients: Vec<_> = told.try_iter().collect();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use runtap_route::record::{Place, Stop};
+use runtap_route::record::{RecorderSocket, Stop};
 use runtap_route::replay::{Heard, Player, Playing, Report, Talk, Verdict};
 use runtap_transcript::to_hex;
 use rustix::fs::{FileType, Mode};
@@ -90,7 +90,7 @@ impl Stage {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let (_place, listener) = Place::listen(Some(&socket), None).unwrap();
+                let (_socket, listener) = RecorderSocket::listen(Some(&socket), None).unwrap();
                 ready.send(()).unwrap();
                 let playing = Playing { player: played, heard: Heard::Listen(listener), command: None };
                 playing.run(stopping).await.unwrap();
@@ -100,7 +100,7 @@ impl Stage {
         Self { dir, player, stops, thread }
     }
 
-    fn dial(&self) -> UnixStream {
+    fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.dir.path().join("s")).unwrap();
         // Against hangs only.
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -108,7 +108,7 @@ impl Stage {
     }
 
     fn ask(&self, request: &[u8]) -> Vec<u8> {
-        let mut stream = self.dial();
+        let mut stream = self.connect();
         stream.write_all(request).unwrap();
         let mut reply = Vec::new();
         stream.read_to_end(&mut reply).unwrap();
@@ -202,7 +202,7 @@ fn what_follows_a_stop_is_sent_after_it_and_the_answer_to_it_last() {
         .frame(0.6, "c2", "r2c", &started)
         .ended("c2");
     let stage = Stage::of(script.talk());
-    let mut stream = stage.dial();
+    let mut stream = stage.connect();
     stream.write_all(&collect).unwrap();
     let mut first = vec![0; started.len() + b"Nettrace before".len()];
     stream.read_exact(&mut first).unwrap();

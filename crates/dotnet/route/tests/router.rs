@@ -31,7 +31,7 @@ struct Running {
 /// How the runtime is reached.
 enum Runtime {
     Listens(PathBuf),
-    DialsTcp,
+    ConnectsByTcp,
 }
 
 impl Running {
@@ -47,7 +47,7 @@ impl Running {
             let mut address = None;
             let back = match runtime {
                 Runtime::Listens(path) => Back::Connect(RuntimeAddress::Local(Endpoint::unix(path))),
-                Runtime::DialsTcp => {
+                Runtime::ConnectsByTcp => {
                     let gate = Acceptor::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
                     address = Some(gate.to_string().parse().unwrap());
                     Back::Listen(gate)
@@ -128,7 +128,7 @@ fn server(folder: &Path) -> ServerThread {
 }
 
 /// A runtime over TCP that identifies itself and waits for a request.
-fn dial(address: SocketAddr, cookie: u128) -> TcpStream {
+fn connect(address: SocketAddr, cookie: u128) -> TcpStream {
     let mut runtime = TcpStream::connect(address).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie), process_id: 7 };
     runtime.write_all(&advertise.to_bytes()).unwrap();
@@ -185,7 +185,7 @@ fn slow_clients_are_disconnected() {
 fn clients_wait_for_a_runtime_in_order() {
     let mut limits = Limits::default();
     limits.queue = 2;
-    let router = Running::start(Runtime::DialsTcp, limits, None);
+    let router = Running::start(Runtime::ConnectsByTcp, limits, None);
     let mut waiting = Vec::new();
     for n in 1..=2 {
         let mut client = router.connect();
@@ -196,7 +196,7 @@ fn clients_wait_for_a_runtime_in_order() {
     // The queue is full.
     assert_eq!(error_in(&router.ask()).hresult, Hresult::E_FAIL);
     for client in waiting {
-        answer(dial(router.address.unwrap(), 1));
+        answer(connect(router.address.unwrap(), 1));
         let reply = all_of(client);
         assert!(is_ok(&reply) && reply.ends_with(b"!"));
     }
@@ -207,11 +207,11 @@ fn clients_wait_for_a_runtime_in_order() {
 
 #[test]
 fn a_router_stands_for_one_runtime_until_it_is_gone() {
-    let router = Running::start(Runtime::DialsTcp, Limits::default(), None);
+    let router = Running::start(Runtime::ConnectsByTcp, Limits::default(), None);
     let address = router.address.unwrap();
-    let first = dial(address, 1);
+    let first = connect(address, 1);
     router.wait_for("the first", |notice| matches!(notice, Notice::Runtime { .. }));
-    let second = dial(address, 2);
+    let second = connect(address, 2);
     router.wait_for("the second", |notice| matches!(notice, Notice::Another { .. }));
     drop(first);
     router.wait_for("the end of the first", |notice| matches!(notice, Notice::RuntimeGone { .. }));
@@ -226,12 +226,12 @@ fn a_router_stands_for_one_runtime_until_it_is_gone() {
 #[test]
 fn a_router_without_a_runtime_stops() {
     let limit = Some(Duration::from_millis(300));
-    assert_eq!(Running::start(Runtime::DialsTcp, Limits::default(), limit).ends(), Ended::NoRuntime);
+    assert_eq!(Running::start(Runtime::ConnectsByTcp, Limits::default(), limit).ends(), Ended::NoRuntime);
     let nobody = tempfile::tempdir().unwrap().path().join("none");
     assert_eq!(Running::start(Runtime::Listens(nobody), Limits::default(), limit).ends(), Ended::NoRuntime);
     // A runtime that connects and disconnects.
-    let router = Running::start(Runtime::DialsTcp, Limits::default(), Some(Duration::from_secs(5)));
-    drop(dial(router.address.unwrap(), 1));
+    let router = Running::start(Runtime::ConnectsByTcp, Limits::default(), Some(Duration::from_secs(5)));
+    drop(connect(router.address.unwrap(), 1));
     assert_eq!(router.ends(), Ended::NoRuntime);
 }
 
@@ -240,10 +240,10 @@ fn a_router_without_a_runtime_stops() {
 fn silent_connections_do_not_lock_out_runtimes() {
     let mut limits = Limits::default();
     limits.advertise = Duration::from_hours(1);
-    let router = Running::start(Runtime::DialsTcp, limits, None);
+    let router = Running::start(Runtime::ConnectsByTcp, limits, None);
     let address = router.address.unwrap();
     let mut silent: Vec<TcpStream> = (0..65).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let runtime = dial(address, 1);
+    let runtime = connect(address, 1);
     router.wait_for("the runtime", |notice| matches!(notice, Notice::Runtime { .. }));
     // The oldest were disconnected, the newest was not.
     router.wait_for("who was disconnected", |notice| matches!(notice, Notice::NoRuntime { .. }));

@@ -36,10 +36,10 @@ fn patient() -> Options {
 }
 
 fn agent(hq: &runtap_bytefrog::hq::Hq) -> (FakeAgent, [TcpStream; 2]) {
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    let steps = [Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial];
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    let steps = [Step::Hello, Step::AwaitConfiguration, Step::ConnectData, Step::ConnectData];
     agent.run(&steps).expect("served");
-    let data = [0, 1].map(|number| agent.take_data(number).expect("dialled"));
+    let data = [0, 1].map(|number| agent.take_data(number).expect("connected"));
     (agent, data)
 }
 
@@ -88,7 +88,7 @@ fn a_connection_that_is_ahead_waits_for_the_one_behind() {
 }
 
 #[test]
-fn what_never_comes_holds_nobody_up() {
+fn missing_events_do_not_stop_the_analysis() {
     const LOST: u32 = 1000;
     const ALL: u32 = 300_000;
     let (hq, heard) = hq(patient());
@@ -167,8 +167,8 @@ fn a_connection_that_opens_late_loses_nothing() {
     first.write_all(&(1000..1100).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
     second.write_all(&(1100..1200).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
     thread::sleep(Duration::from_millis(200));
-    agent.run(&[Step::Dial]).expect("served");
-    let mut third = agent.take_data(2).expect("dialled");
+    agent.run(&[Step::ConnectData]).expect("served");
+    let mut third = agent.take_data(2).expect("connected");
     third.write_all(&(0..1000).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
     drop((first, second, third));
     agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("served");

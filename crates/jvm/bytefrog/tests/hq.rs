@@ -28,7 +28,7 @@ fn recorded_agents_are_served_and_counted() {
     ] {
         let (dialect, steps) = require!(recorded(scenario));
         let (hq, heard) = hq(Options { configuration: filters(), ..Options::default() });
-        let mut agent = FakeAgent::dial(hq.address(), dialect).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), dialect).expect("HQ listens");
         agent.run(&steps).unwrap_or_else(|error| panic!("{scenario}: {error}"));
         assert_eq!(finished(&heard, 0), [], "{scenario}");
         let report = hq.report(AgentId(0)).expect("it is kept");
@@ -46,7 +46,7 @@ fn recorded_agents_are_served_and_counted() {
 fn commands_from_the_outside() {
     use Command::{Pause, Start, Stop, Suspend, Unpause, Unsuspend};
     let (hq, heard) = hq(Options { initial_mode: None, ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     until(&heard, |_, event| matches!(event, Event::Heartbeat { .. }));
     let id = AgentId(0);
@@ -76,13 +76,13 @@ fn commands_from_the_outside() {
     let began = Instant::now();
     hq.close();
     assert!(began.elapsed() < LONG);
-    assert!(FakeAgent::dial(hq.address(), Dialect::V1).is_err());
+    assert!(FakeAgent::connect(hq.address(), Dialect::V1).is_err());
 }
 
 #[test]
 fn an_agent_of_f1() {
     let (hq, heard) = hq(Options::default());
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::F1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::F1).expect("HQ listens");
     let text = |text: &'static str| JavaStr::from_bytes(text.as_bytes());
     let process = Process { pid: 42, wall: 0, resolution: 1, jvm: text("17"), main: text("demo.Main") };
     let rows = [(BatchKind::Entry, 0), (BatchKind::Exit, 1500)]
@@ -94,7 +94,7 @@ fn an_agent_of_f1() {
         Step::Control(say(Dialect::F1, &Message::Process(process))),
         Step::Heartbeat(Mode::Initializing),
         Step::Await(Command::Start),
-        Step::Dial,
+        Step::ConnectData,
         Step::Data(0, say(Dialect::F1, &Message::Batch(batch))),
         Step::Data(0, say(Dialect::F1, &Message::MapMethod { method: 3, signature: text("a/B.c;1;()V") })),
         Step::Heartbeat(Mode::Tracing),
@@ -135,7 +135,7 @@ fn agents_of_all_versions() {
             events.extend(say(dialect, &Message::Entry { at: stamp(0), method: 1 }));
             events.extend(say(dialect, &Message::Exit { at: stamp(1), method: 1, exit }));
         }
-        let mut agent = FakeAgent::dial(hq.address(), dialect).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), dialect).expect("HQ listens");
         agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("served");
         if dialect == Dialect::F1 {
             let text = JavaStr::from_bytes(b"x");
@@ -156,7 +156,7 @@ fn traced(events: Vec<u8>) -> [Step; 7] {
     [
         Step::Heartbeat(Mode::Initializing),
         Step::Await(Command::Start),
-        Step::Dial,
+        Step::ConnectData,
         Step::Data(0, events),
         Step::CloseData(0),
         Step::Heartbeat(Mode::ShuttingDown),
@@ -177,7 +177,7 @@ fn agents_that_make_room_are_added_up() {
         let at = |time, sequence| Stamp { time, sequence, thread: 0 };
         events.extend(say(Dialect::V1, &Message::Entry { at: at(5, 0), method: number }));
         events.extend(say(Dialect::V1, &Message::Exit { at: at(7, 1), method: number, exit: Exit::Line(3) }));
-        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
         agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("greeted");
         agent.run(&traced(events)).expect("served");
         if let Some(former) = number.checked_sub(2) {
@@ -198,14 +198,14 @@ fn an_agent_of_f1_falls_back() {
     let mut options = Options::default();
     options.protocol.dialects = vec![Dialect::V1];
     let (hq, heard) = hq(options);
-    let mut first = FakeAgent::dial(hq.address(), Dialect::F1).expect("HQ listens");
+    let mut first = FakeAgent::connect(hq.address(), Dialect::F1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     // A rejected connection is not an agent.
     let refused = until(&heard, |agent, event| agent.is_none() && matches!(event, Event::Violation(_)));
     assert_eq!(violations(&refused), [Rule::UnknownVersion]);
     assert_eq!(first.errors, ["Invalid Protocol Version"]);
     let fallback = first.fallback.expect("version 1");
-    let mut second = FakeAgent::dial(hq.address(), fallback).expect("HQ listens");
+    let mut second = FakeAgent::connect(hq.address(), fallback).expect("HQ listens");
     let steps =
         [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl];
     second.run(&steps).expect("served");
@@ -242,8 +242,10 @@ fn a_configuration_is_there_with_one_read() {
 fn what_waits_for_an_event_ends_with_hq() {
     let limits = Limits { window: 64, ..Limits::default() };
     let (hq, heard) = hq(Options { gap_timeout: LONG * 10, limits, ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial]).expect("greeted");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    agent
+        .run(&[Step::Hello, Step::AwaitConfiguration, Step::ConnectData, Step::ConnectData])
+        .expect("greeted");
     agent.run(&[Step::Data(0, [entry(0, 1), entry(1000, 3)].concat())]).expect("served");
     agent.run(&[Step::Data(1, entry(2000, 3))]).expect("served");
     eventually("the first event", || {

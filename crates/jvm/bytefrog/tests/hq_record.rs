@@ -72,7 +72,7 @@ fn every_byte_is_recorded_in_its_direction() {
         let options = Options { configuration: filters(), recorder: Some(recorder), ..Options::default() };
         let (hq, heard) = hq(options);
         hq.mark("a feature", true).expect("it has room");
-        let mut agent = FakeAgent::dial(hq.address(), dialect).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), dialect).expect("HQ listens");
         agent.run(&steps).unwrap_or_else(|error| panic!("{scenario}: {error}"));
         assert_eq!(finished(&heard, 0), [], "{scenario}");
         hq.mark("a feature", false).expect("it has room");
@@ -104,7 +104,7 @@ fn a_full_disk_is_told_once_and_the_trace_goes_on() {
     let recorder: Arc<dyn Recorder> = Arc::new(Memory { room: Some(2000), ..Memory::default() });
     let (hq, heard) =
         hq(Options { configuration: filters(), recorder: Some(recorder), ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), dialect).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), dialect).expect("HQ listens");
     agent.run(&steps).expect("HQ takes all of it");
     let all = until(&heard, |_, event| *event == Event::Finished);
     let failed: Vec<_> = all
@@ -127,15 +127,15 @@ fn what_has_only_said_hello_is_not_recorded() {
     let streams = Arc::clone(&memory.streams);
     let recorder: Arc<dyn Recorder> = Arc::new(memory);
     let (hq, heard) = hq(Options { recorder: Some(recorder), ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    let hello = [Step::Hello, Step::AwaitConfiguration, Step::Dial];
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    let hello = [Step::Hello, Step::AwaitConfiguration, Step::ConnectData];
     agent.run(&hello).expect("served");
     agent.run(&[Step::CloseData(0), Step::CloseControl]).expect("served");
     until(&heard, |_, event| *event == Event::Finished);
     assert!(streams.lock().expect("no panic").is_empty());
 
     // Events are evidence as well, without a heartbeat and after the end of the control connection.
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&hello).expect("served");
     agent.run(&[Step::CloseControl]).expect("served");
     until(&heard, |_, event| *event == Event::ControlEnded);

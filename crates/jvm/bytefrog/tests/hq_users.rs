@@ -32,7 +32,7 @@ fn as_user<T: Send>(user: u32, run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let user = Uid::from_raw(user);
-            set_thread_res_uid(user, user, user).expect("we are root");
+            set_thread_res_uid(user, user, user).expect("the test runs as root");
             run()
         });
         thread.join().expect("it ends")
@@ -46,7 +46,7 @@ fn of_users(options: Options) -> (Hq, Heard) {
 /// Returns an agent of a user that has sent a heartbeat.
 fn living(hq: &Hq, user: u32) -> FakeAgent {
     as_user(user, || {
-        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
         agent
             .run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)])
             .expect("there is room");
@@ -74,7 +74,7 @@ fn a_user_with_most_agents_gives_way_and_its_sums_are_kept() {
     let mut agents: Vec<FakeAgent> = (0..4).map(|_| living(&hq, ONE)).collect();
     live(&heard, 4);
     let events = [entry(0, 1), entry(1, 2)].concat();
-    as_user(ONE, || agents[3].run(&[Step::Dial, Step::Data(0, events)]).expect("served"));
+    as_user(ONE, || agents[3].run(&[Step::ConnectData, Step::Data(0, events)]).expect("served"));
     until(&heard, |_, event| *event == Event::Data(1));
     let _own = living(&hq, OWN);
     let made_room = Event::Displaced { user: Some(ONE), newcomer: Some(OWN), silent: false };
@@ -88,7 +88,7 @@ fn a_user_with_most_agents_gives_way_and_its_sums_are_kept() {
     // Each other user has one slot less than that user, who could reclaim it.
     let _other = living(&hq, OTHER);
     assert_eq!(displaced(&heard).0, 2);
-    let mut refused = as_user(ONE, || FakeAgent::dial(hq.address(), Dialect::V1)).expect("HQ listens");
+    let mut refused = as_user(ONE, || FakeAgent::connect(hq.address(), Dialect::V1)).expect("HQ listens");
     refused.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     let all = until(&heard, |_, event| matches!(event, Event::Rejected { .. }));
     assert!(matches!(all.last(), Some((None, Event::Rejected { cause: RejectReason::Agents(4), .. }))));
@@ -100,7 +100,7 @@ fn own_agents_leave_for_no_other_user() {
     let (hq, heard) = of_users(Options { agents: 3, ..Options::default() });
     let own: Vec<FakeAgent> = (0..3).map(|_| living(&hq, OWN)).collect();
     live(&heard, 3);
-    let mut agent = as_user(ONE, || FakeAgent::dial(hq.address(), Dialect::V1)).expect("HQ listens");
+    let mut agent = as_user(ONE, || FakeAgent::connect(hq.address(), Dialect::V1)).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(agent.errors.len(), 1);
     assert!(hq.agents().iter().all(|state| !state.ended) && hq.agents().len() == own.len());
@@ -116,7 +116,7 @@ fn agents_that_are_over_stay_where_another_user_has_most() {
     common::finished(&heard, 0);
     let _crowd = [living(&hq, ONE), living(&hq, ONE)];
     live(&heard, 2);
-    let mut third = as_user(ONE, || FakeAgent::dial(hq.address(), Dialect::V1)).expect("HQ listens");
+    let mut third = as_user(ONE, || FakeAgent::connect(hq.address(), Dialect::V1)).expect("HQ listens");
     third.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert!(hq.report(AgentId(0)).is_ok());
     close(living(&hq, OWN));
@@ -133,7 +133,7 @@ fn a_user_with_most_connections_gives_way() {
     let (hq, heard) = of_users(Options { connections: 8, ..Options::default() });
     let mut agent = living(&hq, ONE);
     live(&heard, 1);
-    as_user(ONE, || agent.run(&[const { Step::Dial }; 7]).expect("there is room"));
+    as_user(ONE, || agent.run(&[const { Step::ConnectData }; 7]).expect("there is room"));
     until(&heard, |_, event| *event == Event::Data(7));
     let _own = living(&hq, OWN);
     let made_room = Event::Displaced { user: Some(ONE), newcomer: Some(OWN), silent: false };
@@ -151,7 +151,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
         of_users(Options { connections: 8, gap_timeout: patience, limits, ..Options::default() });
     let mut agent = living(&hq, ONE);
     live(&heard, 1);
-    as_user(ONE, || agent.run(&[const { Step::Dial }; 7]).expect("there is room"));
+    as_user(ONE, || agent.run(&[const { Step::ConnectData }; 7]).expect("there is room"));
     let in_order = [entry(0, 1), entry(1, 2)].concat();
     agent.run(&[Step::Data(0, [in_order, entry(1000, 3)].concat())]).expect("served");
     for number in 1..7 {
@@ -167,7 +167,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
     until(&heard, |_, event| *event == Event::ControlEnded);
     let began = Instant::now();
     let mut own = living(&hq, OWN);
-    own.run(&[const { Step::Dial }; 7]).expect("there is room");
+    own.run(&[const { Step::ConnectData }; 7]).expect("there is room");
     // All eight slots belong to this user.
     let all = until(&heard, |_, event| *event == Event::Finished);
     assert!(!all.iter().any(|(_, event)| matches!(event, Event::Rejected { .. })), "{all:?}");
@@ -207,7 +207,12 @@ fn each_user_has_a_large_trace() {
         let mut agent = living(&hq, user);
         as_user(user, || {
             agent
-                .run(&[Step::Dial, Step::Data(0, events.clone()), Step::CloseData(0), Step::CloseControl])
+                .run(&[
+                    Step::ConnectData,
+                    Step::Data(0, events.clone()),
+                    Step::CloseData(0),
+                    Step::CloseControl,
+                ])
                 .expect("served");
         });
         common::finished(&heard, number);
@@ -227,7 +232,12 @@ fn one_large_trace_is_left_for_the_own_user() {
             let mut agent = living(&hq, user);
             as_user(user, || {
                 agent
-                    .run(&[Step::Dial, Step::Data(0, events.clone()), Step::CloseData(0), Step::CloseControl])
+                    .run(&[
+                        Step::ConnectData,
+                        Step::Data(0, events.clone()),
+                        Step::CloseData(0),
+                        Step::CloseControl,
+                    ])
                     .expect("served");
             });
             common::finished(&heard, number);
@@ -246,12 +256,12 @@ fn a_small_trace_that_has_ended_leaves_its_large_place_to_others() {
         [(0, 1, 1, 1), (1, 65, 1, 1), (2, 2, 2, 2), (3, 10, 10, 10), (4, 10, 10, 2)]
     {
         let events: Vec<u8> = (0..calls).flat_map(|call| entry(call, call % methods + 1)).collect();
-        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
         let steps = [
             Step::Hello,
             Step::AwaitConfiguration,
             Step::Heartbeat(Mode::Initializing),
-            Step::Dial,
+            Step::ConnectData,
             Step::Data(0, events),
             Step::CloseData(0),
             Step::CloseControl,

@@ -24,7 +24,7 @@ fn many_agents_at_a_time_and_a_hostile_one_among_them() {
         .map(|number| {
             let steps = steps.clone();
             std::thread::spawn(move || {
-                let mut agent = FakeAgent::dial(address, dialect).expect("HQ listens");
+                let mut agent = FakeAgent::connect(address, dialect).expect("HQ listens");
                 if number % 2 == 0 {
                     return agent.run(&steps);
                 }
@@ -32,7 +32,7 @@ fn many_agents_at_a_time_and_a_hostile_one_among_them() {
                 let wrong = [
                     Step::Hello,
                     Step::AwaitConfiguration,
-                    Step::Dial,
+                    Step::ConnectData,
                     Step::Data(
                         0,
                         [entry(0, 1), entry(0, 1), entry(9, 1), entry(1, 2)[..7].to_vec()].concat(),
@@ -75,8 +75,8 @@ fn versions_that_are_not_accepted_are_told_so() {
     let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
     assert_eq!(violations(&all), [Rule::UnknownVersion]);
     // The number of an unknown run.
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::DialAs(200)]).expect("said");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::ConnectDataAs(200)]).expect("said");
     let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
     assert_eq!(violations(&all), [Rule::UnknownRun]);
 }
@@ -85,7 +85,7 @@ fn versions_that_are_not_accepted_are_told_so() {
 fn an_agent_that_falls_silent_is_told_of() {
     let configuration = Configuration { heartbeat_interval: 50, ..Configuration::default() };
     let (hq, heard) = hq(Options { configuration, ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)]).expect("served");
     until(&heard, |_, event| matches!(event, Event::Violation(v) if v.rule == Rule::HeartbeatMissing));
     agent.run(&[Step::CloseControl]).expect("closed");
@@ -104,22 +104,22 @@ fn silent_connections_and_too_many_of_them() {
     let silent: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(hq.address()).expect("HQ listens")).collect();
     // The oldest silent connection is closed to make room.
-    let mut fourth = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut fourth = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     fourth.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room");
     assert_eq!((&silent[0]).read(&mut byte).expect("the end"), 0);
     // So is a connection that has only sent hello.
-    let mut first = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut first = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     fourth.run(&[Step::AwaitEnd]).expect("closed");
     until(&heard, |agent, event| agent == Some(AgentId(1)) && matches!(event, Event::Heartbeat { .. }));
-    let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut second = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
     assert_eq!(refused(&heard), RejectReason::Agents(1));
     first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), []);
     // A finished one is closed to make room.
-    let mut third = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut third = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     third.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room again");
     assert!(hq.report(AgentId(1)).is_err());
 }
@@ -140,8 +140,8 @@ fn refused(heard: &Heard) -> RejectReason {
 #[test]
 fn a_connection_beyond_the_limit_is_told_of() {
     let (hq, heard) = hq(Options { connections: 2, ..Options::default() });
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("there is room");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::ConnectData]).expect("there is room");
     let mut third = TcpStream::connect(hq.address()).expect("HQ listens");
     assert_eq!(refused(&heard), RejectReason::Connections(2));
     let mut byte = [0];
@@ -186,8 +186,8 @@ fn an_agent_that_takes_half_a_message_gets_nothing_else() {
 #[cfg(target_os = "linux")]
 fn the_other_machine_is_asked_whether_it_is_there() {
     let (hq, _heard) = hq(Options::default());
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("served");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::ConnectData]).expect("served");
     let port = format!(":{:04X}", hq.address().port());
     let asked = || {
         let table = std::fs::read_to_string("/proc/self/net/tcp").expect("procfs");
@@ -231,7 +231,7 @@ fn only_the_users_that_may_connect() {
         && matches!(event, Event::UserRejected { user: Some(user), .. } if *user == us)));
     assert_eq!(strict.agents(), []);
     let (ours, _) = hq(Options { users: Some(vec![us]), ..Options::default() });
-    let mut agent = FakeAgent::dial(ours.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(ours.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("served");
 }
 
@@ -242,11 +242,11 @@ fn all_agents_together_are_bounded() {
     let (hq, heard) = hq(Options { large: 1, limits, ..Options::default() });
     let events: Vec<u8> = (0..10).flat_map(|number| entry(number, number + 1)).collect();
     for (number, kept) in [(0, 10), (1, 2), (2, 2)] {
-        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
         let steps = [
             Step::Hello,
             Step::AwaitConfiguration,
-            Step::Dial,
+            Step::ConnectData,
             Step::Data(0, events.clone()),
             Step::CloseData(0),
             Step::CloseControl,
@@ -259,11 +259,11 @@ fn all_agents_together_are_bounded() {
     }
     // A large trace that was forgotten makes room for the next.
     hq.forget(AgentId(0));
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     let steps = [
         Step::Hello,
         Step::AwaitConfiguration,
-        Step::Dial,
+        Step::ConnectData,
         Step::Data(0, events),
         Step::CloseData(0),
         Step::CloseControl,
@@ -279,11 +279,11 @@ fn connections_that_break_at_any_byte() {
     let (hq, heard) = hq(Options { agents: 100, ..Options::default() });
     let events = [entry(0, 1), entry(1, 2), entry(2, 3)].concat();
     for (number, cut) in (0..).zip(0..events.len()) {
-        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
         let steps = [
             Step::Hello,
             Step::AwaitConfiguration,
-            Step::Dial,
+            Step::ConnectData,
             Step::Data(0, events[..cut].to_vec()),
             Step::Control([&[8, b'X', 0, 0][..], &[9, 0, 0, 0]].concat()[..4 + cut % 5].to_vec()),
             Step::CloseData(0),
@@ -304,14 +304,14 @@ fn connections_that_break_at_any_byte() {
 fn faults_of_the_original_agents() {
     let suspended = Options { initial_mode: Some(Mode::Suspended), ..Options::default() };
     let (hq, heard) = hq(suspended);
-    let dial = || FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let connect = || FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     let served = [Step::Hello, Step::AwaitConfiguration, Step::Await(Command::Start)];
     // Suspended before start: the agent confirms, but sends every event.
-    let mut agent = dial();
+    let mut agent = connect();
     agent.run(&served).expect("served");
     assert_eq!(agent.commands, [Command::Suspend, Command::Start]);
     let all = [entry(0, 1), entry(1, 2)].concat();
-    agent.run(&[Step::Heartbeat(Mode::Suspended), Step::Dial, Step::Data(0, all)]).expect("served");
+    agent.run(&[Step::Heartbeat(Mode::Suspended), Step::ConnectData, Step::Data(0, all)]).expect("served");
     // The control connection is lost, and the agent continues to send without it.
     agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     until(&heard, |_, event| *event == Event::ControlEnded);
@@ -327,12 +327,12 @@ fn faults_of_the_original_agents() {
     assert_eq!(depths, [0, 1, 0, 1], "nothing after the gap has a caller from before it");
 
     // The configuration makes the JVM abort: its sockets close at once.
-    let mut agent = dial();
+    let mut agent = connect();
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), [Rule::EndWithoutShutdown]);
 
     // The agent sends an error before it shuts down, and the program continues.
-    let mut agent = dial();
+    let mut agent = connect();
     agent.run(&served).expect("served");
     hq.fail(AgentId(2), "boom").expect("written");
     agent.run(&[Step::AwaitEnd]).expect("heard");
@@ -347,9 +347,9 @@ fn faults_of_the_original_agents() {
     assert_eq!(finished(&heard, 2), [Rule::AgentError]);
 
     // A data break that comes when its events were used long ago kills the original HQ's control thread.
-    let mut agent = dial();
+    let mut agent = connect();
     agent.run(&served).expect("served");
-    agent.run(&[Step::Dial, Step::Data(0, [entry(0, 1), entry(1, 2)].concat())]).expect("served");
+    agent.run(&[Step::ConnectData, Step::Data(0, [entry(0, 1), entry(1, 2)].concat())]).expect("served");
     let began = Instant::now();
     while hq.report(AgentId(3)).expect("kept").counters.entries < 2 && began.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(5));
@@ -368,7 +368,7 @@ fn faults_of_the_original_agents() {
 fn an_agent_that_does_not_read_is_still_seen() {
     let (hq, heard) = hq(Options { initial_mode: None, timeout: LONG * 100, ..Options::default() });
     let hq = Arc::new(hq);
-    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let mut agent = FakeAgent::connect(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     until(&heard, |_, event| matches!(event, Event::Heartbeat { .. }));
     let (writer, (began, begins)) = (Arc::clone(&hq), channel());
@@ -384,7 +384,7 @@ fn an_agent_that_does_not_read_is_still_seen() {
     std::thread::spawn(move || seen.send(looker.agents()));
     let agents = sees.recv_timeout(LONG).expect("it is seen while the configuration is written");
     assert_eq!(agents.len(), 1);
-    assert!(!writes.is_finished(), "nobody has read it");
+    assert!(!writes.is_finished(), "the agent has not read the configuration");
     drop(agent);
     assert!(writes.join().expect("no panic").is_err());
 }

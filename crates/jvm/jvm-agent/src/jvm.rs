@@ -174,7 +174,7 @@ fn retransform(
         if jvmti.is_modifiable(class) {
             chosen.push(class);
         } else if !is_hidden(name) {
-            refused(name, "the JVM lets nobody change it");
+            refused(name, "the JVM does not allow changing it");
         }
     }
     for part in chosen.chunks(BATCH_SIZE) {

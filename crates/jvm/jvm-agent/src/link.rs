@@ -84,7 +84,7 @@ pub(crate) struct Link {
     pub(crate) rest: Output,
 }
 
-fn dial(options: &Options) -> io::Result<TcpStream> {
+fn connect(options: &Options) -> io::Result<TcpStream> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, format!("{} has no address", options.host));
     for address in (options.host.as_str(), options.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
@@ -122,7 +122,7 @@ pub(crate) fn control(
     dialect: Dialect,
     over: impl Fn() -> bool,
 ) -> Result<Link, LinkError> {
-    let mut socket = dial(options)?;
+    let mut socket = connect(options)?;
     let mut control = Control::new(dialect);
     let hello = control.hello(None).map_err(|error| LinkError::Violation(error.to_string()))?;
     socket.write_all(&hello)?;
@@ -164,7 +164,7 @@ pub(crate) fn data(
 }
 
 fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpStream, LinkError> {
-    let mut socket = dial(options)?;
+    let mut socket = connect(options)?;
     socket.write_all(&Data::hello(run))?;
     let mut data = Data::new(dialect);
     let mut buffer = [0; 1024];

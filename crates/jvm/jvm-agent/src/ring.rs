@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_once_somebody_reads_is_not_written_over() {
+    fn events_after_the_reader_has_started_are_not_overwritten() {
         let ring = Ring::new(9, Vec::new(), UNREAD).unwrap();
         for number in 0..3 * CAPACITY {
             assert!(ring.has_room(1));

@@ -196,7 +196,7 @@ mod tests {
         let used = PrivateFolder::create(user, "/tmp", folder()).unwrap();
         let left = place.path().join("runtap-agent-0123456789abcdef");
         let full = place.path().join("runtap-agent-0123456789abcdee");
-        for made in [&left, &full.join("of somebody"), &place.path().join("runtap-0123456789abcdef")] {
+        for made in [&left, &full.join("of another user"), &place.path().join("runtap-0123456789abcdef")] {
             fs::create_dir_all(made).unwrap();
         }
         fs::write(left.join("librt.so"), "code").unwrap();

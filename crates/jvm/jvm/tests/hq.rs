@@ -41,7 +41,7 @@ fn record(
     .expect("a free port");
     for (number, (dialect, steps)) in agents.iter().enumerate() {
         between(&hq, number);
-        let mut agent = FakeAgent::dial(hq.address(), *dialect).expect("HQ listens");
+        let mut agent = FakeAgent::connect(hq.address(), *dialect).expect("HQ listens");
         agent.run(steps).expect("served");
         loop {
             let event = receiver.recv_timeout(Duration::from_secs(20)).expect("it comes to its end");
@@ -124,7 +124,7 @@ fn three_calls(method: u32) -> (Dialect, Vec<Step>) {
     let steps = vec![
         Step::Hello,
         Step::AwaitConfiguration,
-        Step::Dial,
+        Step::ConnectData,
         Step::Data(0, events),
         Step::Heartbeat(Mode::ShuttingDown),
         Step::CloseData(0),

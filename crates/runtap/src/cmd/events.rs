@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::path::Path;
 
 use runtap_clr::{EventCounts, Filter, Names};
-use runtap_nettrace::{Item, Observe};
+use runtap_nettrace::{Observe, StreamItem};
 
 use runtap_text::{Missing, TextOptions, document, unmet_remarks};
 
@@ -83,7 +83,7 @@ fn names_of(file: &Path) -> anyhow::Result<Names> {
     recording.must_be_read_twice()?;
     let mut names = Names::new();
     recording.read(|item| {
-        if !matches!(item, Item::Header(_)) {
+        if !matches!(item, StreamItem::Header(_)) {
             names.item(item);
         }
     })?;

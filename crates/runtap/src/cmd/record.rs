@@ -10,8 +10,8 @@ use std::sync::Arc;
 use runtap_os::shell;
 use runtap_record::{PORTS, StopRequest, Stops};
 use runtap_route::record::{
-    Command, DiagnosticIpc, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way,
-    create,
+    Command, DiagnosticIpc, Event, Header, Journal, Outcome, RecorderSocket, Recording, Reporter, Stop,
+    Streams, Way, create,
 };
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::RecordDocument;
@@ -33,8 +33,8 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let sides = unless(&stops, resolve_sides(&options, output)).await?;
     let name = sides.pid.map(|(pid, key)| SocketName::runtime(pid, key));
     let (place, listener) = match &sides.listen {
-        Some(port) => Place::listen(Some(port), None)?,
-        None => Place::listen(options.listen.as_deref(), name)?,
+        Some(port) => RecorderSocket::listen(Some(port), None)?,
+        None => RecorderSocket::listen(options.listen.as_deref(), name)?,
     };
     let (out, streams): (Box<dyn Write + Send>, _) = if to_stdout {
         (Box::new(io::stdout()), Streams::Inline)
@@ -113,7 +113,7 @@ async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides
     Ok(Sides { way, listen: None, pid, process, label, _target: Some(target_process) })
 }
 
-fn header(options: &Record, sides: &Sides, place: &Place) -> Header {
+fn header(options: &Record, sides: &Sides, place: &RecorderSocket) -> Header {
     let mut header = Header { role: Some("recorder".to_owned()), ..Header::default() };
     let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
     header.cmd = Some(words.collect()).filter(|words: &Vec<String>| !words.is_empty());
@@ -136,7 +136,7 @@ fn header(options: &Record, sides: &Sides, place: &Place) -> Header {
 }
 
 /// Creates the command, with environment variables and arguments that lead it to the recorder.
-fn command(options: &Record, place: &Place, stdout_on_stderr: bool) -> Option<Command> {
+fn command(options: &Record, place: &RecorderSocket, stdout_on_stderr: bool) -> Option<Command> {
     if options.command.is_empty() {
         return None;
     }
@@ -163,7 +163,7 @@ pub(super) fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
 }
 
 /// Prints how tools or runtimes connect to the recorder.
-fn print_instructions(sides: &Sides, place: &Place, output: Output) {
+fn print_instructions(sides: &Sides, place: &RecorderSocket, output: Output) {
     let path = shell::word(place.path());
     if let Way::ToTool(_) = sides.way {
         let path = shell::word(port_address(place.path()));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtap_os::{in_named_thread, shell};
-use runtap_route::record::{Command, Place, Stop};
+use runtap_route::record::{Command, RecorderSocket, Stop};
 use runtap_route::replay::{
     Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
 };
@@ -88,16 +88,16 @@ async fn play_runtime(
     }
     let mut directory = None;
     let (place, heard) = match &options.dial {
-        Some(port) if talk.dials_in() => (None, Heard::Dial(Endpoint::local(port))),
+        Some(port) if talk.connects_to_tool() => (None, Heard::Connect(Endpoint::local(port))),
         Some(_) => return Err(usage("no runtime had dialled in when this was recorded: use --listen")),
-        None if talk.dials_in() => {
+        None if talk.connects_to_tool() => {
             return Err(usage(
                 "a runtime had dialled in when this was recorded: --dial names the tool's port",
             ));
         }
         None => {
             let name = talk.process().map(|(pid, start)| SocketName::runtime(pid, start));
-            let (place, listener) = Place::listen(options.listen.as_deref(), name)?;
+            let (place, listener) = RecorderSocket::listen(options.listen.as_deref(), name)?;
             directory = place.directory().map(Path::to_owned);
             (Some(place), Heard::Listen(listener))
         }

@@ -8,7 +8,7 @@ use runtap_clr::{EventCounts, ProfileBuilder};
 use runtap_convert::finish;
 use runtap_convert::source::Recording;
 use runtap_model::View;
-use runtap_nettrace::{Item, Observe};
+use runtap_nettrace::{Observe, StreamItem};
 use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions, advice};
 
@@ -67,7 +67,7 @@ impl Reporter<'_> {
     fn read<C, T: Report + Print>(
         &self,
         mut collector: C,
-        mut item: impl FnMut(&mut C, &Item<'_>),
+        mut item: impl FnMut(&mut C, &StreamItem<'_>),
         finish: impl FnOnce(C, &mut Recording) -> T,
     ) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.options.file)?;
@@ -118,7 +118,7 @@ impl Reporter<'_> {
 
     fn contention(&self) -> anyhow::Result<u8> {
         let both = (Locks::default(), ProfileBuilder::of(View::Contention));
-        let item = |(locks, builder): &mut (Locks, ProfileBuilder), item: &Item<'_>| {
+        let item = |(locks, builder): &mut (Locks, ProfileBuilder), item: &StreamItem<'_>| {
             locks.item(item);
             builder.item(item);
         };

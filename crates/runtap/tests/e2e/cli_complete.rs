@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use runtap_testkit::{Finished, Program, require, run};
 
 use crate::common::{command, folder};
-use crate::real_doctor_rights::{NOBODY, Place};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy};
 
 /// A program name that triggers expansions in every shell, ends fields and lines, and clears the screen.
 const HOSTILE: &str = "x$(touch pwned)`touch pwned`;touch pwned\nnext:line\tfield\u{b}word\u{1b}[2J\u{202e}*";
@@ -77,7 +77,7 @@ fn hostile_names_do_not_break_out_of_what_shells_are_given() {
 /// A name selects a process of the current user, and a number the process with that id.
 #[test]
 fn completion_offers_the_names_that_verbs_accept() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let folder = folder();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
     let program = place.path().join("bait.of.nobody");

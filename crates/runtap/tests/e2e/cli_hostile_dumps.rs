@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::cli_outputs::names;
 use crate::common::{command, folder};
-use crate::real_doctor_rights::{NOBODY, Place};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy};
 
 /// Writes a dump with this function.
 struct Writer<F>(F);
@@ -219,7 +219,7 @@ fn an_exchanged_folder_is_not_followed() {
         write_core(path, 4096);
         fs::write(report_of(path), "{}").unwrap();
         for file in [path.to_owned(), report_of(path)] {
-            fs::write(trap.join(file.file_name().unwrap()), "somebody's own").unwrap();
+            fs::write(trap.join(file.file_name().unwrap()), "another file").unwrap();
         }
         let private = path.parent().unwrap();
         fs::rename(private, private.with_extension("moved")).unwrap();
@@ -268,7 +268,7 @@ sys.stdin.read()";
 /// link, neither in the result's folder nor where the dump is fetched from.
 #[test]
 fn no_link_can_redirect_the_targets_file() {
-    let _place = require!(Place::new());
+    let _place = require!(ProgramCopy::new());
     let dir = folder();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let victim = dir.path().join("victim");
@@ -330,7 +330,7 @@ fn an_access_list_does_not_stay() {
     let runtime = FakeRuntime::builder()
         .commands(Arc::new(Writer(|path: &Path| {
             write_core(path, 4096);
-            // Nobody can read and write, in addition to owner, group and mask.
+            // An entry for user `nobody`: read and write, in addition to owner, group and mask.
             let entry = |tag: u16, rights: u16, id: u32| {
                 [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
             };

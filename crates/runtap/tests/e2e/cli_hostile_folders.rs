@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::cli_launch::{DEMO, demo, words};
 use crate::cli_outputs::{names, recorded};
 use crate::common::{command, folder, runtap, shell};
-use crate::real_doctor_rights::{NOBODY, Place};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy};
 
 const NOBODY_UID: u32 = 65534;
 const SECRET: &[u8] = b"what root has";
@@ -29,7 +29,7 @@ impl Shared {
     /// Returns a folder of each kind.
     fn all() -> Result<Vec<Self>, Skip> {
         // Fails if no other user is available.
-        Place::new()?;
+        ProgramCopy::new()?;
         let mut all = Vec::new();
         for parent in [std::env::temp_dir(), PathBuf::from("/dev/shm")].iter().filter(|it| it.is_dir()) {
             for mode in [0o777, 0o1777] {
@@ -49,14 +49,14 @@ impl Shared {
         self.dir.path().join("shared").join(name)
     }
 
-    /// Runs a script as nobody: `$1` is the path of a result, `$2` root's file.
+    /// Runs a script as user `nobody`: `$1` is the path of a result, `$2` root's file.
     fn nobody(&self, script: &str, place: &Path) {
         let mut attack = Command::new(NOBODY[0]);
         attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(place).arg(&self.victim);
         run(attack).expect_code(0);
     }
 
-    /// Creates a folder of nobody in which root has left something that the script creates at `$1`.
+    /// Creates a folder of user `nobody` in which root has left something that the script creates at `$1`.
     fn left_by_root(&self, script: &str) -> PathBuf {
         let theirs = self.dir.path().join("theirs");
         if !theirs.is_dir() {
@@ -140,7 +140,7 @@ fn no_link_or_pipe_of_another_user_is_followed_or_waited_for() {
         assert!(!shared.victim.with_extension("new").exists());
         assert_eq!(names(&shared.path("")), [] as [&str; 0]);
     }
-    assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
+    assert_eq!(runtime.requests(), [], "the target receives no request");
 }
 
 /// A user who can write to a folder can move root's own files into it, or hard-link them where the kernel allows it:
@@ -172,7 +172,7 @@ fn no_file_of_root_is_used_that_others_could_have_moved() {
         assert!(!shared.victim.with_extension("new").exists());
         assert_eq!(names(&shared.path("")), [] as [&str; 0]);
     }
-    assert_eq!(runtime.requests(), [], "whoever is to be dumped is asked nothing");
+    assert_eq!(runtime.requests(), [], "the target receives no request");
 }
 
 /// An existing world-readable file must not make a recording equally readable.
@@ -194,7 +194,7 @@ fn no_mode_is_copied_from_a_file_that_others_could_have_moved() {
         shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &output);
         assert_eq!(convert(&output), 0o600);
         fs::remove_file(output).unwrap();
-        // In a folder of root, but with another hard link in a folder of nobody.
+        // In a folder of root, but with another hard link in a folder of user `nobody`.
         let left = shared.left_by_root("echo log > \"$1\" && chmod 644 \"$1\"");
         let own = shared.dir.path().join("own");
         fs::hard_link(&left, &own).unwrap();
@@ -359,7 +359,7 @@ fn temporary_names_are_unpredictable() {
 /// links.
 #[test]
 fn honest_links_are_followed() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let (_folder, recording) = require!(cut());
     let convert = |who: &[&str], output: &Path| {
         let recording = place.path().join("x.nettrace");
@@ -427,7 +427,7 @@ fn honest_links_are_followed() {
 /// Missing rights to replace a file are reported before anything is recorded.
 #[test]
 fn an_irreplaceable_file_is_reported_first() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let runtime = FakeRuntime::spawn();
     let dir = folder();
     for (folder_mode, mode, why) in

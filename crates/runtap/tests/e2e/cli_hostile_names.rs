@@ -13,7 +13,7 @@ use crate::attacker::Attacker;
 use crate::cli_launch::words;
 use crate::cli_outputs::names;
 use crate::common::{command, folder, shell};
-use crate::real_doctor_rights::{NOBODY, Place};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy};
 
 /// Creates a folder like `/tmp`, but without the sticky bit, which would change nothing where the kernel does not
 /// protect links.
@@ -23,7 +23,7 @@ fn shared() -> TempDir {
     folder
 }
 
-/// Runs a script as nobody with `$1` and `$2`.
+/// Runs a script as user `nobody` with `$1` and `$2`.
 fn nobody(script: &str, first: &Path, second: &Path) {
     let mut attack = Command::new(NOBODY[0]);
     attack.args(&NOBODY[1..]).args(["sh", "-c", script, "sh"]).arg(first).arg(second);
@@ -36,7 +36,7 @@ fn man(folder: &Path) -> runtap_testkit::Finished {
 
 #[test]
 fn manual_pages_go_where_no_link_of_others_leads() {
-    let _place = require!(Place::new());
+    let _place = require!(ProgramCopy::new());
     let (shared, victim) = (shared(), folder());
     // An existing folder, a folder to be created, and a page.
     for (link, output) in [("pages", "pages"), ("pages", "pages/man1"), ("pages/runtap.1", "pages")] {
@@ -70,7 +70,7 @@ fn manual_pages_go_where_no_link_of_others_leads() {
 /// The temporary folder in which a world-accessible socket is created. Its name used to be the process id and a number.
 #[test]
 fn a_port_is_created_whatever_names_exist() {
-    let _place = require!(Place::new());
+    let _place = require!(ProgramCopy::new());
     let shared = shared();
     let port = format!("{},listen", shared.path().join("p").display());
     let resume = command(["resume", "--duration", "0.2s", "--diagnostic-port", &port]);
@@ -85,7 +85,7 @@ fn a_port_is_created_whatever_names_exist() {
 /// Sockets that look stale are connected to before their removal is proposed; targets of links are not.
 #[test]
 fn the_doctor_connects_to_no_link_instead_of_a_socket() {
-    let _place = require!(Place::new());
+    let _place = require!(ProgramCopy::new());
     let (shared, host) = (shared(), folder());
     // An unused process id: one more than the kernel's maximum.
     let name = |key: u32| shared.path().join(format!("dotnet-diagnostic-4194305-{key}-socket"));

@@ -95,7 +95,7 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -114,14 +114,14 @@ pub(crate) fn status(control: &Path, agent: usize) -> Value {
 /// Replays the bytes of a recorded agent to their end.
 #[track_caller]
 pub(crate) fn play(address: SocketAddr, dialect: Dialect, steps: &[Step]) {
-    FakeAgent::dial(address, dialect).unwrap().run(steps).unwrap();
+    FakeAgent::connect(address, dialect).unwrap().run(steps).unwrap();
 }
 
 const VERSIONS: [(&str, u64); 5] = [("1", 1), ("2", 2), ("3", 3), ("4", 4), ("f1", 241)];
 
 /// In every version, the collected data equals the built-in program's own counts.
 #[test]
-fn the_demo_is_collected_as_it_was() {
+fn the_collected_data_equals_the_counts_of_the_demo() {
     let runs = VERSIONS.map(|(version, number)| {
         thread::spawn(move || {
             let words = ["demo", "jvm", "--duration", "1s", "--version", version, "--format", "json"];
@@ -257,7 +257,7 @@ fn an_interrupt_stops_the_agents_and_prints_the_results() {
 #[test]
 fn a_second_interrupt_does_not_wait() {
     let collector = Collector::start(&["--format", "json"]);
-    let mut agent = FakeAgent::dial(collector.address, Dialect::V1).unwrap();
+    let mut agent = FakeAgent::connect(collector.address, Dialect::V1).unwrap();
     agent
         .run(&[
             Step::Hello,
@@ -304,7 +304,7 @@ fn scripts_command_agents() {
     assert_eq!(mode, 0o600);
     assert_eq!(send("status").expect_code(0).json()["agents"], Value::Array(Vec::new()));
     send("stop").expect_code(4);
-    let mut agent = FakeAgent::dial(collector.address, Dialect::V4).unwrap();
+    let mut agent = FakeAgent::connect(collector.address, Dialect::V4).unwrap();
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).unwrap();
     collector.wait_for("is initializing");
     // The original agent would hang.

@@ -34,7 +34,7 @@ pub(crate) fn begin_f1() -> Vec<Step> {
         Step::Heartbeat(Mode::Initializing),
         Step::Await(Command::Start),
         Step::Heartbeat(Mode::Tracing),
-        Step::Dial,
+        Step::ConnectData,
     ]
 }
 
@@ -257,13 +257,13 @@ fn a_configuration_too_long_for_a_version_is_rejected() {
     let too_long = Configuration { inclusions: patterns, ..Configuration::default() };
     assert!(too_long.to_message(Dialect::V4).is_err());
     let collector = Collector::start(&["--format", "json", "--include", &long]);
-    let mut refused = FakeAgent::dial(collector.address, Dialect::V4).unwrap();
+    let mut refused = FakeAgent::connect(collector.address, Dialect::V4).unwrap();
     assert!(refused.run(&[Step::Hello, Step::AwaitEnd]).is_ok());
     assert_eq!(refused.configurations, []);
     assert!(refused.errors[0].contains("configuration"), "{:?}", refused.errors);
     // F1 supports it.
     let steps = [begin_f1(), vec![Step::Data(0, [named(), call(1, 0)].concat())], end()].concat();
-    let mut agent = FakeAgent::dial(collector.address, Dialect::F1).unwrap();
+    let mut agent = FakeAgent::connect(collector.address, Dialect::F1).unwrap();
     agent.run(&steps).unwrap();
     assert_eq!(agent.configurations[0].inclusions, too_long.inclusions);
     collector.wait_for("agent 0 was sent away, without a configuration");
@@ -286,7 +286,7 @@ fn agents_are_configured_again_until_they_start() {
     let send = |command: &str| runtap(["jvm", "hq", "--control", path, "--send", command]);
     let waits = [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)];
     let mut agents = [Dialect::V1, Dialect::V4, Dialect::F1].map(|dialect| {
-        let mut agent = FakeAgent::dial(collector.address, dialect).unwrap();
+        let mut agent = FakeAgent::connect(collector.address, dialect).unwrap();
         agent.run(&waits).unwrap();
         agent
     });
@@ -316,7 +316,11 @@ fn agents_are_configured_again_until_they_start() {
     assert!(late.expect_code(4).text().contains("cannot be changed after start"), "{late}");
     let [first, ..] = &mut agents;
     first
-        .run(&[Step::Await(Command::Start), Step::Dial, Step::Data(0, [entry(0, 1), exit(1, 1)].concat())])
+        .run(&[
+            Step::Await(Command::Start),
+            Step::ConnectData,
+            Step::Data(0, [entry(0, 1), exit(1, 1)].concat()),
+        ])
         .unwrap();
     first.run(&end()).unwrap();
     assert_eq!(first.errors, Vec::<String>::new());
@@ -344,7 +348,7 @@ fn a_configuration_sent_by_an_agent_is_a_violation() {
 #[test]
 fn counts_are_calls_too() {
     let collector = Collector::start(&["--mode", "counts", "--interval", "200ms", "--once"]);
-    let mut agent = FakeAgent::dial(collector.address, Dialect::F1).unwrap();
+    let mut agent = FakeAgent::connect(collector.address, Dialect::F1).unwrap();
     agent.run(&begin_f1()).unwrap();
     agent.run(&[Step::Data(0, named())]).unwrap();
     let mut snapshot = 0;
@@ -372,14 +376,14 @@ fn agents_beyond_the_limit_are_reported() {
     let living = [Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Tracing)];
     let mut agents: Vec<FakeAgent> = (0..64)
         .map(|_| {
-            let mut agent = FakeAgent::dial(collector.address, Dialect::V1).unwrap();
+            let mut agent = FakeAgent::connect(collector.address, Dialect::V1).unwrap();
             agent.run(&living).unwrap();
             agent
         })
         .collect();
     collector.wait_for("agent 63 is tracing");
     for _ in 0..2 {
-        let mut refused = FakeAgent::dial(collector.address, Dialect::V1).unwrap();
+        let mut refused = FakeAgent::connect(collector.address, Dialect::V1).unwrap();
         refused.run(&[Step::Hello, Step::AwaitEnd]).unwrap();
         assert_eq!(refused.errors, ["HQ is not expecting a new connection at this time"]);
     }

@@ -66,7 +66,7 @@ fn a_failed_recording_is_reported_and_partial() {
         let path = dir.path().join(name);
         let collector = Collector::start(&["--once", "--plain", "--record", path.to_str().unwrap()]);
         spoil(&path);
-        FakeAgent::dial(collector.address, dialect).unwrap().run(&steps).unwrap();
+        FakeAgent::connect(collector.address, dialect).unwrap().run(&steps).unwrap();
         let (printed, told, code) = collector.wait();
         assert_eq!(code, Some(5), "{name}: {told}");
         assert!(told.contains("is not recorded any more") && told.contains(why), "{name}: {told}");
@@ -108,7 +108,7 @@ fn a_path_that_is_not_a_file_is_not_read() {
     for (kind, name) in [("bytes", "agent0.data0.a2h.bin"), ("index", "agent0.data0.a2h.chunks.tsv")] {
         let path = recording(&dir.path().join(kind), &[]);
         let file = dir.path().join(kind).join(name);
-        // It may not exist.
+        // The file may not exist.
         let _ = fs::remove_file(&file);
         pipe(&file);
         refused(&[&path], 2, "it is not a regular file");
@@ -229,7 +229,7 @@ fn options_without_an_effect_are_rejected() {
 
 /// Files of a part, and of an agent, have other names than those of the whole, and are in the recording's folder.
 #[test]
-fn files_have_names_of_their_own() {
+fn files_of_parts_have_other_names() {
     let dir = folder();
     let rows = [(BatchKind::Entry, 0), (BatchKind::Exit, 9)]
         .map(|(kind, delta)| BatchEvent { kind, method: 1, delta }.to_bytes());

@@ -97,7 +97,7 @@ fn the_live_view_of_a_large_trace_stays_within_the_bar() {
         let (_, rest) = raw.split_once("bytefrog-tracer.jar=")?;
         rest.split(|c: char| c.is_whitespace() || c == '\x1b').next()?.parse().ok()
     });
-    let mut agent = FakeAgent::dial(address, Dialect::F1).unwrap();
+    let mut agent = FakeAgent::connect(address, Dialect::F1).unwrap();
     agent.run(&[begin_f1(), vec![Step::Data(0, calls(WATCHED_THREADS))]].concat()).unwrap();
     // All data has arrived: a view of a part has other threads.
     wait_for_row(&terminal, "50,000 calls");

@@ -201,17 +201,17 @@ fn a_collector_that_is_killed_leaves_its_recording() {
     let dir = folder();
     let target = path(dir.path(), "run.dir");
     let collector = Collector::start(&["--record", &target, "--plain"]);
-    let mut agent = FakeAgent::dial(collector.address, dialect).unwrap();
+    let mut agent = FakeAgent::connect(collector.address, dialect).unwrap();
     // All events, but neither the last heartbeat nor an end.
     let until =
         steps.iter().position(|step| matches!(step, runtap_testkit::fake_agent::Step::Data(..))).unwrap();
     agent.run(&steps[..=until]).unwrap();
     let size = shared_data("bytefrog/v1_basic.data0.a2h.bin").unwrap().len() as u64;
     let data = dir.path().join("run.dir/agent0.data0.a2h.bin");
-    eventually("all of it", || (fs::metadata(&data).ok()?.len() == size).then_some(()));
-    // Its lines are written after the bytes that they describe.
+    eventually("all data", || (fs::metadata(&data).ok()?.len() == size).then_some(()));
+    // The lines of the index are written after the bytes that they describe.
     let index = dir.path().join("run.dir/agent0.data0.a2h.chunks.tsv");
-    eventually("the index of it", || {
+    eventually("the index of the data", || {
         let lines = fs::read_to_string(&index).ok()?;
         let whole = lines.rsplit_once('\n')?.0.lines();
         let told: Option<u64> = whole.map(|line| line.split_once('\t')?.1.parse::<u64>().ok()).sum();

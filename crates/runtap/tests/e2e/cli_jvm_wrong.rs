@@ -37,7 +37,7 @@ pub(crate) fn begin() -> Vec<Step> {
         Step::AwaitConfiguration,
         Step::Await(Command::Start),
         Step::Heartbeat(Mode::Tracing),
-        Step::Dial,
+        Step::ConnectData,
     ]
 }
 
@@ -83,12 +83,12 @@ fn collect_after(dialect: Dialect, parts: &[(u64, &[Step])], code: i32) -> Colle
     let control = folder.path().join("hq.sock");
     let words = ["--format", "json", "--record", recording, "--control", control.to_str().unwrap()];
     let collector = Collector::start(&words);
-    let mut right = FakeAgent::dial(collector.address, DIALECT).unwrap();
+    let mut right = FakeAgent::connect(collector.address, DIALECT).unwrap();
     right.run(&begin()).unwrap();
     let calls = [name(1, "a/Right.first;1;()V"), entry(0, 1), exit(1, 1)];
     right.run(&[Step::Data(0, calls.concat())]).unwrap();
     collector.wait_for("agent 0 is tracing");
-    let mut wrong = FakeAgent::dial(collector.address, dialect).unwrap();
+    let mut wrong = FakeAgent::connect(collector.address, dialect).unwrap();
     for (entries, steps) in parts {
         if *entries > 0 {
             eventually("what was said", || {
@@ -186,7 +186,7 @@ fn an_agent_that_sends_hello_twice_is_disconnected_and_reported() {
             Step::AwaitEnd,
         ],
     ];
-    let _ = FakeAgent::dial(collector.address, DIALECT).unwrap().run(&steps.concat());
+    let _ = FakeAgent::connect(collector.address, DIALECT).unwrap().run(&steps.concat());
     let (printed, told, code) = collector.wait();
     assert_eq!(code, Some(5), "{told}");
     assert!(told.contains("FROG004"), "{told}");
@@ -251,7 +251,7 @@ fn names_that_never_come_come_twice_or_change() {
     assert!(has_rule(&losses, "FROG021") && has_rule(&losses, "FROG023"), "{losses}");
     // The text report names the broken rule.
     let collector = Collector::start(&["--once"]);
-    let _ = FakeAgent::dial(collector.address, DIALECT)
+    let _ = FakeAgent::connect(collector.address, DIALECT)
         .unwrap()
         .run(&sending([entry(0, 1), exit(1, 1)].concat()));
     let (printed, ..) = collector.wait();
@@ -287,7 +287,7 @@ fn a_connection_lost_at_any_byte_keeps_complete_messages() {
         for size in sizes {
             let sent = data[..*size].to_vec();
             let steps = [begin(), vec![Step::Data(0, sent), Step::CloseData(0), Step::CloseControl]];
-            FakeAgent::dial(collector.address, DIALECT).unwrap().run(&steps.concat()).unwrap();
+            FakeAgent::connect(collector.address, DIALECT).unwrap().run(&steps.concat()).unwrap();
         }
         for agent in 0..sizes.len() {
             collector.wait_for(&format!("agent {agent} ended"));
@@ -311,12 +311,12 @@ fn silence_within_a_message_does_not_delay_other_agents() {
     let (dialect, steps) = require!(recorded("v1_basic"));
     let collector = Collector::start(&["--format", "json"]);
     let address = collector.address;
-    let mut silent = FakeAgent::dial(address, DIALECT).unwrap();
+    let mut silent = FakeAgent::connect(address, DIALECT).unwrap();
     silent.run(&begin()).unwrap();
     let half = entry(0, 1);
     silent.run(&[Step::Data(0, half[..7].to_vec()), Step::Control(vec![8])]).unwrap();
-    // Nor does an agent that never sends a hello.
-    let mut mute = FakeAgent::dial(address, DIALECT).unwrap();
+    // An agent that never sends a hello.
+    let mut mute = FakeAgent::connect(address, DIALECT).unwrap();
     mute.run(&[Step::Control(vec![0])]).unwrap();
     play(address, dialect, &steps);
     collector.wait_for("agent 1 ended");
@@ -348,7 +348,7 @@ fn the_faults_of_the_original_agents_are_tolerated() {
         Step::Data(0, [entry(4, 1), exit(5, 1)].concat()),
         Step::Control(error),
         Step::CloseControl,
-        // It keeps sending without a header.
+        // The agent keeps sending, without a header.
         Step::Data(0, [entry(6, 1), exit(7, 1)].concat()),
         Step::CloseData(0),
     ];
@@ -364,8 +364,9 @@ fn the_faults_of_the_original_agents_are_tolerated() {
         .map(|bytes| {
             thread::spawn(move || {
                 // The collector closes the connection.
-                let _ =
-                    FakeAgent::dial(address, DIALECT).unwrap().run(&[Step::Control(bytes), Step::AwaitEnd]);
+                let _ = FakeAgent::connect(address, DIALECT)
+                    .unwrap()
+                    .run(&[Step::Control(bytes), Step::AwaitEnd]);
             })
         })
         .collect();

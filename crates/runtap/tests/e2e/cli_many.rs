@@ -20,7 +20,7 @@ fn two(folder: &TempDir, options: &[&str]) -> Finished {
 }
 
 #[test]
-fn every_process_that_dials_in_goes_on_and_with_children_is_recorded() {
+fn every_connected_process_is_resumed_and_with_children_recorded() {
     // When it exits, a program has five seconds to name the code of its samples, which nearly takes that long without
     // optimization.
     let _machine = alone();

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use runtap_mtp_proto::{
-    FailedTest, Frame, Handshake, HandshakeKey, Limits, Message, SessionEvent, SessionEventType, State,
-    SuccessfulTest, TestException, TestResults,
+    FailedTest, Frame, Handshake, HandshakeKey, Limits, Message, SessionEvent, SessionEventType,
+    SuccessfulTest, TestException, TestResults, TestState,
 };
 use runtap_testkit::{Running, eventually, run};
 
@@ -38,7 +38,7 @@ fn results(execution_id: &str) -> Message {
     let passed = SuccessfulTest {
         uid: Some("cart-1".into()),
         display_name: Some("Adds \x1b[31mup\x07\r\n".into()),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         duration: Some(12_345),
         session_uid: Some("s1".into()),
         ..SuccessfulTest::default()
@@ -46,7 +46,7 @@ fn results(execution_id: &str) -> Message {
     let failed = FailedTest {
         uid: Some("cart-2".into()),
         display_name: Some("cart-2".into()),
-        state: Some(State::FAILED),
+        state: Some(TestState::FAILED),
         exceptions: Some(vec![TestException {
             message: Some("1 is not 2\nat all".into()),
             ..TestException::default()

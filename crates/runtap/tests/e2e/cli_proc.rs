@@ -8,26 +8,26 @@ use std::process::{Command, Stdio};
 use runtap_testkit::{Finished, Program, require, run};
 
 use crate::common::{command, folder};
-use crate::real_doctor_rights::{Place, child_of};
+use crate::real_doctor_rights::{ProgramCopy, child_of};
 
 /// Runs `script` in its own mount and pid namespaces, with `$1` as the program under test and the following words as
 /// `$@`.
-fn in_namespaces(script: &str, words: &[&str], place: &Place) -> Command {
+fn in_namespaces(script: &str, words: &[&str], place: &ProgramCopy) -> Command {
     let mut apart = Command::new("unshare");
     apart.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", script, "sh"]);
     apart.arg(place.path().join("runtap")).args(words).env("TMPDIR", place.path()).current_dir("/");
     apart
 }
 
-/// Runs `runtap` as nobody where users see only their own processes: about a process of root, or without one.
-fn hidden(place: &Place, words: &[&str]) -> Finished {
+/// Runs `runtap` as user `nobody` where users see only their own processes.
+fn hidden(place: &ProgramCopy, words: &[&str]) -> Finished {
     let script = "mount -t proc -o hidepid=2 proc /proc; runtap=$1; shift; \
                   setpriv --reuid 65534 --regid 65534 --clear-groups \"$runtap\" \"$@\"";
     run(in_namespaces(script, words, place))
 }
 
 /// Starts the built-in program in its own namespaces.
-fn contained(place: &Place) -> Program {
+fn contained(place: &ProgramCopy) -> Program {
     let mut demo = Command::new("unshare");
     demo.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child"])
         .arg(place.path().join("runtap"));
@@ -42,7 +42,7 @@ fn contained(place: &Place) -> Program {
 
 #[test]
 fn processes_hidden_by_proc_are_not_reported_as_missing() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     // The shell that runs the script.
     for verb in ["info", "doctor", "env", "resume"] {
         let refused = hidden(&place, &[verb, "1"]);
@@ -65,7 +65,7 @@ fn processes_hidden_by_proc_are_not_reported_as_missing() {
 
 #[test]
 fn the_proc_of_other_processes_is_reported() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
     let output = place.path().join("x");
@@ -90,7 +90,7 @@ fn the_proc_of_other_processes_is_reported() {
 /// the kernel supports it.
 #[test]
 fn the_proc_of_an_outer_namespace_is_reported() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let demo = contained(&place);
     let pid = child_of(&demo).to_string();
     let mut inner = Command::new("unshare");
@@ -108,7 +108,7 @@ fn the_proc_of_an_outer_namespace_is_reported() {
 /// Without any `/proc`.
 #[test]
 fn a_missing_proc_is_reported() {
-    let place = require!(Place::new());
+    let place = require!(ProgramCopy::new());
     let script = "mount -t tmpfs none /proc; \"$@\"";
     for words in [&["ps"][..], &["doctor", "1"], &["info", "-n", "x"]] {
         run(in_namespaces(script, words, &place)).expect_code(3).says("no /proc is mounted");

@@ -1,5 +1,5 @@
 //! A hostile user at the ports of root's tools, which accept every user because a command may run programs as another
-//! user. Requires root. The attacker is nobody, on threads of this process: the kernel uses the user of the connecting
+//! user. Requires root. The attacker is user `nobody`, on threads of this process: the kernel uses the user of the connecting
 //! thread.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Uid;
 
 use crate::common::{all_have_ended, command, count_of, counts, port_of_those_with, shell, trace_of};
-use crate::real_doctor_rights::{NOBODY, Place};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy};
 
 on_the_newest_runtime!(real_floods_leave_room_for_the_tree);
 
@@ -28,7 +28,7 @@ fn become_nobody() {
     rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
 }
 
-/// Runs a function as nobody.
+/// Runs a function as user `nobody`.
 fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     let act = || {
         become_nobody();
@@ -38,8 +38,8 @@ fn as_nobody<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Returns a place for an attacker; `None` skips the test.
-fn place() -> Option<Place> {
-    Place::new().map_err(|skip| skip.report()).ok()
+fn place() -> Option<ProgramCopy> {
+    ProgramCopy::new().map_err(|skip| skip.report()).ok()
 }
 
 /// Connects and claims to be the runtime with this cookie.
@@ -86,7 +86,7 @@ struct AttackedTrace {
 }
 
 impl AttackedTrace {
-    fn start(place: &Place, options: &[&str]) -> Self {
+    fn start(place: &ProgramCopy, options: &[&str]) -> Self {
         let gate = place.path().join("gate");
         let mut waiting = shell("until [ -e \"$1\" ]; do sleep 0.02; done", [gate.as_os_str()]);
         waiting.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", SECRET);
@@ -224,8 +224,8 @@ fn a_program_does_not_identify_itself_to_a_foreign_tool() {
     demo.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", format!("{},nosuspend", port.display()));
     let demo = Running::start(demo);
     for _ in 0..2 {
-        let (mut dialled, _) = tool.accept().unwrap();
-        assert_eq!(dialled.read(&mut [0; 34]).unwrap(), 0, "it has said who it is");
+        let (mut connected, _) = tool.accept().unwrap();
+        assert_eq!(connected.read(&mut [0; 34]).unwrap(), 0, "it has said who it is");
     }
     demo.signal(runtap_testkit::Signal::INT);
     demo.wait().says("of user 65534").says(port.to_str().unwrap());
@@ -255,9 +255,9 @@ fn flood(port: &Path, kind: u64, connections: &AtomicU64, over: &AtomicBool) {
     }
 }
 
-/// With 256 descriptors, while four threads of nobody use as many connections as possible.
+/// With 256 descriptors, while four threads of user `nobody` use as many connections as possible.
 fn real_floods_leave_room_for_the_tree(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let gate = place.path().join("gate");
     let children = runtime.program("children", &["0.3"])?.command();
     let words = [gate.as_os_str(), children.get_program()].into_iter().chain(children.get_args());

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use runtap_testkit::{Launch, RealRuntime, Skip, run};
 
 use crate::common::{Target, folder, runtap, unique};
-use crate::real_doctor_rights::{NOBODY, Place, can_run};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy, can_run};
 use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_the_newest_runtime!(
@@ -23,7 +23,7 @@ fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
     runtime.program("spin", &["0.05", "1000", "--stdin"])
 }
 
-/// Starts a program of that name as nobody, in a folder of nobody.
+/// Starts a program of that name as user `nobody`, in a folder of that user.
 fn of_nobody(runtime: &RealRuntime, name: &str) -> Result<Target, Skip> {
     can_run(&NOBODY, runtime)?;
     let temp = folder();
@@ -46,7 +46,7 @@ fn has_secret(target: &Target) -> bool {
 
 /// Without a program of root nothing is done, and nothing is sent, for every verb.
 fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let _place = Place::new()?;
+    let _place = ProgramCopy::new()?;
     let name = unique("bait");
     let theirs = of_nobody(runtime, &name)?;
     let (hook, profiler, file) = (hook()?, profiler()?, folder());
@@ -80,20 +80,20 @@ fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<()
 }
 
 fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let name = unique("twin");
     let (theirs, ours) = (of_nobody(runtime, &name)?, of_root(runtime, &name)?);
     let told = runtap(["set-env", "-n", &name, SECRET]);
     told.expect_code(0).says(&format!("'{name}' is process {} of user root", ours.pid()));
     told.says(&format!("left out: {} (user nobody)", theirs.pid()));
     assert!(has_secret(&ours) && !has_secret(&theirs));
-    // For nobody nothing has changed.
+    // User `nobody` still selects its own program.
     let info = run(place.command(&NOBODY, ["info", "-n", &name, "--format", "json"]));
     assert_eq!(info.expect_code(0).json()["pid"], theirs.pid());
     assert!(!info.stderr.contains("left out"), "{info}");
     let told = run(place.command(&NOBODY, ["info", "-n", &name, "--user", "root"]));
     told.expect_code(3).says(&ours.p()).says("belongs to user root");
-    // Nobody is told that there is such a program, and its owner.
+    // User `nobody` is told that such a program exists, and its owner.
     drop(theirs);
     let told = run(place.command(&NOBODY, ["info", "-n", &name]));
     told.expect_code(3)
@@ -111,7 +111,7 @@ fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Ski
 }
 
 fn processes_of_one_name_belong_to_one_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let _place = Place::new()?;
+    let _place = ProgramCopy::new()?;
     let name = unique("crowd");
     let theirs = of_nobody(runtime, &name)?;
     let ours = [of_root(runtime, &name)?, of_root(runtime, &name)?];
@@ -121,12 +121,13 @@ fn processes_of_one_name_belong_to_one_user(runtime: &RealRuntime) -> Result<(),
     // The message has the owners and process ids.
     let refused = runtap(["set-env", "-n", &name, SECRET]);
     refused.expect_code(3).says("root").says(&ours[0].p()).says(&ours[1].p());
-    assert!(!refused.stderr.contains(" nobody  "), "{refused}");
+    let other = "nobody";
+    assert!(!refused.stderr.contains(&format!(" {other}  ")), "{refused}");
     Ok(())
 }
 
 fn another_user_is_named(runtime: &RealRuntime) -> Result<(), Skip> {
-    let _place = Place::new()?;
+    let _place = ProgramCopy::new()?;
     let name = unique("named");
     let (theirs, ours) = (of_nobody(runtime, &name)?, of_root(runtime, &name)?);
     for user in ["nobody", "65534"] {

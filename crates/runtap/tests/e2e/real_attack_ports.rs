@@ -13,7 +13,7 @@ use runtap_testkit::{Finished, Program, RealRuntime, Skip, eventually};
 
 use crate::common::runtap;
 use crate::real_doctor::idle;
-use crate::real_doctor_rights::{NOBODY, Place, can_run};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy, can_run};
 
 on_the_newest_runtime!(
     stale_sockets_of_root_stay_as_they_are,
@@ -22,17 +22,22 @@ on_the_newest_runtime!(
     a_users_own_port_is_served_without_a_guard,
 );
 
-/// A program of nobody that is suspended until a tool listens on this port.
+/// A program of user `nobody` that is suspended until a tool listens on this port.
 struct WaitingProgram {
     program: Program,
 }
 
 impl WaitingProgram {
-    fn start(runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
+    fn start(runtime: &RealRuntime, place: &ProgramCopy, port: &Path) -> Result<Self, Skip> {
         Self::start_as(&NOBODY, runtime, place, port)
     }
 
-    fn start_as(user: &[&str], runtime: &RealRuntime, place: &Place, port: &Path) -> Result<Self, Skip> {
+    fn start_as(
+        user: &[&str],
+        runtime: &RealRuntime,
+        place: &ProgramCopy,
+        port: &Path,
+    ) -> Result<Self, Skip> {
         can_run(user, runtime)?;
         let launch = idle(runtime)?.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", port);
         let program = launch.wrapped_by(user).spawn_unready();
@@ -60,7 +65,7 @@ fn stale(path: &Path) -> (u64, u32, u32) {
 }
 
 fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let private = place.private();
     let shared = place.path().join("shared");
     fs::create_dir(&shared).unwrap();
@@ -98,7 +103,7 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
 }
 
 fn live_sockets_of_root_are_not_opened_to_others(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let shared = place.path().join("shared");
     fs::create_dir(&shared).unwrap();
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
@@ -125,7 +130,7 @@ fn live_sockets_of_root_are_not_opened_to_others(runtime: &RealRuntime) -> Resul
 
 /// The path to the port contains a link that is repeatedly exchanged while root resumes.
 fn an_exchanged_folder_is_not_followed(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let private = place.private();
     let daemon = private.join("daemon.sock");
     let _daemon = UnixListener::bind(&daemon).unwrap();
@@ -178,7 +183,7 @@ impl Drop for StopOnDrop<'_> {
 
 /// The legitimate case: their own port, in their own folder.
 fn a_users_own_port_is_served_without_a_guard(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let theirs = place.path().join("theirs");
     fs::create_dir(&theirs).unwrap();
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();

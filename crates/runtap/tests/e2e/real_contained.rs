@@ -10,7 +10,7 @@ use runtap_testkit::{Finished, Program, RealRuntime, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::real_doctor::{codes, idle, judged};
-use crate::real_doctor_rights::{NOBODY, Place, can_run, child_of, contained};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy, can_run, child_of, contained};
 use crate::real_verbs::{CLASS_ID, hook, profiler};
 
 on_each_runtime!(
@@ -21,12 +21,12 @@ on_each_runtime!(
 );
 
 fn every_verb_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     every_verb(runtime, &place, &["unshare"], |arguments| place.command(&["env"], arguments))
 }
 
 fn every_verb_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let unshare = unshare_of_nobody(runtime)?;
     every_verb(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
 }
@@ -44,12 +44,12 @@ fn unshare_of_nobody(runtime: &RealRuntime) -> Result<Vec<&'static str>, Skip> {
 }
 
 fn a_profiler_for_the_start_as_root(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     profiler_for_the_start(runtime, &place, &["unshare"], |arguments| place.command(&["env"], arguments))
 }
 
 fn a_profiler_for_the_start_as_the_same_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let unshare = unshare_of_nobody(runtime)?;
     profiler_for_the_start(runtime, &place, &unshare, |arguments| place.command(&NOBODY, arguments))
 }
@@ -59,14 +59,14 @@ struct ContainedProgram {
     program: Program,
     /// The process id on the host.
     pid: u32,
-    /// Its temporary directory, by its path inside the namespace.
+    /// The path of the temporary directory inside the namespace.
     temp: PathBuf,
 }
 
 /// Starts a program that writes all files to its temporary directory.
 fn suspended(
     runtime: &RealRuntime,
-    place: &Place,
+    place: &ProgramCopy,
     unshare: &[&str],
     command: &impl Fn(&[&str]) -> Command,
 ) -> Result<ContainedProgram, Skip> {
@@ -95,7 +95,7 @@ fn seen_from_here(pid: u32, folder: &Path) -> PathBuf {
 /// The library is checked and loaded by its path in the target.
 fn profiler_for_the_start(
     runtime: &RealRuntime,
-    place: &Place,
+    place: &ProgramCopy,
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
@@ -119,7 +119,7 @@ fn profiler_for_the_start(
 
 fn every_verb(
     runtime: &RealRuntime,
-    place: &Place,
+    place: &ProgramCopy,
     unshare: &[&str],
     command: impl Fn(&[&str]) -> Command,
 ) -> Result<(), Skip> {
@@ -159,7 +159,7 @@ fn every_verb(
         "{told:#}"
     );
     assert!(fs::read(&dump).unwrap().starts_with(b"\x7fELF"));
-    assert!(!seen("x.dmp").exists(), "it lies with us");
+    assert!(!seen("x.dmp").exists(), "the dump is not outside the container");
 
     let file = temp.join("x.nettrace");
     let file = file.to_str().unwrap();

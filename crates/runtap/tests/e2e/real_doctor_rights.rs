@@ -30,14 +30,14 @@ pub(crate) const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534
 const POWERLESS: [&str; 4] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"];
 
 /// A world-readable folder, with a copy of the program under test.
-pub(crate) struct Place {
+pub(crate) struct ProgramCopy {
     dir: TempDir,
 }
 
-impl Place {
+impl ProgramCopy {
     pub(crate) fn new() -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Skip::because("only root can become somebody else"));
+            return Err(Skip::because("only root can run programs as another user"));
         }
         let dir = folder();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -47,7 +47,7 @@ impl Place {
         version.stdout(std::process::Stdio::null());
         if !version.status().is_ok_and(|status| status.success()) {
             return Err(Skip::because(
-                "setpriv can't make another user of us, or that user can't see our files",
+                "setpriv can't switch to another user, or that user can't read the program under test",
             ));
         }
         Ok(place)
@@ -95,8 +95,8 @@ pub(crate) fn child_of(wrapper: &Program) -> u32 {
 }
 
 fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
-    // Its socket is visible in /tmp, but cannot be used.
+    let place = ProgramCopy::new()?;
+    // The socket of the process is visible in /tmp, but cannot be used.
     let open = idle(runtime)?.without_env("TMPDIR").spawn();
     let document = place.doctor(&NOBODY, open.id(), 3);
     assert_eq!(codes(&document), ["other-user"]);
@@ -134,7 +134,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
 
 /// Accessible for its own user and root.
 fn a_process_of_an_unprivileged_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     can_run(&NOBODY, runtime)?;
     let program = idle(runtime)?.env("TMPDIR", place.path()).wrapped_by(&NOBODY).spawn();
     assert_eq!(codes(&place.doctor(&NOBODY, program.id(), 0)), [] as [&str; 0]);
@@ -151,7 +151,7 @@ pub(crate) fn contained(launch: Launch, unshare: &[&str], temp: &Path) -> Launch
 }
 
 fn a_namespace_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let temp = place.private();
     let program = contained(idle(runtime)?, &["unshare"], &temp).spawn();
     let pid = child_of(&program);
@@ -167,7 +167,7 @@ fn a_namespace_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> R
 /// A container created by an unprivileged user (rootless): accessible for that user and root, with every verb that
 /// sends requests.
 fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     can_run(&NOBODY, runtime)?;
     let mut probe = Command::new(NOBODY[0]);
     probe.args(&NOBODY[1..]).args(["unshare", "--user", "--map-root-user", "--mount", "true"]);
@@ -201,7 +201,7 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
 
 /// Same user and namespaces; the kernel denies access because the doctor has fewer rights than the process.
 fn a_process_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let launch = idle(runtime)?.env("TMPDIR", place.private()).wrapped_by(&["unshare", "--net", "--"]);
     let program = launch.spawn();
     let document = place.doctor(&POWERLESS, program.id(), 3);
@@ -217,7 +217,7 @@ fn a_process_that_may_not_be_inspected_is_reported(runtime: &RealRuntime) -> Res
 }
 
 fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let temp = place.private();
     let script = format!("mount -t tmpfs -o ro none '{}' && exec \"$@\"", temp.display());
     let launch = idle(runtime)?.env("TMPDIR", &temp);
@@ -227,7 +227,7 @@ fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
     says(&finding(&document, "tmp-read-only"), "detail", "mounted read-only");
     says(&finding(&document, "tmp-read-only"), "fix", "TMPDIR=");
 
-    // Its own container.
+    // Inside a container with a read-only temporary directory.
     let script = format!(
         "mount -t tmpfs -o ro none '{}' && TMPDIR='{}' exec '{}' doctor --format json",
         temp.display(),
@@ -242,7 +242,7 @@ fn a_read_only_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 fn a_temporary_directory_of_another_user_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     can_run(&NOBODY, runtime)?;
     let temp = place.path().join("roots");
     fs::create_dir(&temp).unwrap();

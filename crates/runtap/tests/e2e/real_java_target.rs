@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runtap_testkit::{Jdk, OWN_TMP, Program, Running, Skip, eventually, in_own_tmp, run};
+use runtap_testkit::{Jdk, OWN_TMP, Program, Running, Skip, eventually, in_own_tmp, require, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{command, folder, json, ps, runtap};
 use crate::real_doctor::{finding, says};
-use crate::real_doctor_rights::{NOBODY, Place, child_of};
-use crate::real_jvm::said;
+use crate::real_doctor_rights::{NOBODY, ProgramCopy, child_of};
 
 const SOURCE: &str = "package shop;
 public class Clerk {
@@ -121,7 +120,7 @@ fn is_listening(program: &Program) -> bool {
 
 #[test]
 fn a_java_program_is_described_without_disturbing_it() {
-    said(each_jdk());
+    require!(each_jdk());
 }
 
 fn without_counters() -> Result<(), Skip> {
@@ -154,7 +153,7 @@ fn without_counters() -> Result<(), Skip> {
 
 #[test]
 fn a_java_program_without_counters_is_asked_if_it_allows_that() {
-    said(without_counters());
+    require!(without_counters());
 }
 
 fn obstacles() -> Result<(), Skip> {
@@ -197,11 +196,11 @@ fn obstacles() -> Result<(), Skip> {
 
 #[test]
 fn doctor_says_what_prevents_attaching() {
-    said(obstacles());
+    require!(obstacles());
 }
 
 fn other_users() -> Result<(), Skip> {
-    let (place, classes) = (Place::new()?, classes()?);
+    let (place, classes) = (ProgramCopy::new()?, classes()?);
     for jdk in Jdk::all()? {
         let mut java = Command::new(NOBODY[0]);
         java.args(&NOBODY[1..]).arg(jdk.home().join("bin/java")).env("CLERK", "other").current_dir("/");
@@ -227,7 +226,7 @@ fn other_users() -> Result<(), Skip> {
 
 #[test]
 fn root_sees_java_programs_of_others_and_others_are_told_to_be_root() {
-    said(other_users());
+    require!(other_users());
 }
 
 fn contained() -> Result<(), Skip> {
@@ -263,7 +262,7 @@ fn contained() -> Result<(), Skip> {
 
 #[test]
 fn a_java_program_in_a_container_is_described_from_the_host() {
-    said(contained());
+    require!(contained());
 }
 
 fn listed() -> Result<(), Skip> {
@@ -292,7 +291,7 @@ fn listed() -> Result<(), Skip> {
 
 #[test]
 fn doctor_and_ps_list_java_programs_with_what_they_use() {
-    said(listed());
+    require!(listed());
 }
 
 #[test]

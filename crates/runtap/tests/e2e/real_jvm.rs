@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use runtap_testkit::{CountedMethod, Jdk, JvmCounter, Program, Running, Signal, Skip, eventually, run};
+use runtap_testkit::{
+    CountedMethod, Jdk, JvmCounter, Program, Running, Signal, Skip, eventually, require, run,
+};
 use serde_json::Value;
 
 use crate::common::{command, folder, json, runtap};
@@ -56,8 +58,8 @@ fn traced(options: &[&str], java: &Command) -> Command {
 /// Returns calls, returns and exceptions of a method.
 pub(crate) fn calls(agent: &Value, method: &str) -> [u64; 3] {
     let mut methods = agent["methods"].as_array().unwrap().iter();
-    let is_meant = |row: &&Value| row["signature"].as_str().unwrap().contains(method);
-    let row = methods.find(is_meant).unwrap_or_else(|| panic!("{method}: {agent:#}"));
+    let has_name = |row: &&Value| row["signature"].as_str().unwrap().contains(method);
+    let row = methods.find(has_name).unwrap_or_else(|| panic!("{method}: {agent:#}"));
     ["entries", "exits", "exception_exits"].map(|member| row[member].as_u64().unwrap())
 }
 
@@ -68,7 +70,7 @@ pub(crate) fn agents(document: &Value) -> Vec<Value> {
 
 #[test]
 fn a_program_is_run_with_the_agent() {
-    said(run_with_the_agent());
+    require!(run_with_the_agent());
 }
 
 fn run_with_the_agent() -> Result<(), Skip> {
@@ -100,7 +102,7 @@ fn run_with_the_agent() -> Result<(), Skip> {
 
 #[test]
 fn classes_of_the_jdk_are_traced_if_they_are_named() {
-    said(named_classes_of_the_jdk());
+    require!(named_classes_of_the_jdk());
 }
 
 fn named_classes_of_the_jdk() -> Result<(), Skip> {
@@ -119,7 +121,7 @@ fn named_classes_of_the_jdk() -> Result<(), Skip> {
 
 #[test]
 fn uncounted_calls_are_unknown() {
-    said(coverage_without_counts());
+    require!(coverage_without_counts());
 }
 
 fn coverage_without_counts() -> Result<(), Skip> {
@@ -141,11 +143,11 @@ fn coverage_without_counts() -> Result<(), Skip> {
 }
 
 #[test]
-fn another_command_hands_the_agent_on() {
-    said(handed_on());
+fn a_shell_command_passes_the_agent_to_its_jvm() {
+    require!(started_by_a_shell());
 }
 
-fn handed_on() -> Result<(), Skip> {
+fn started_by_a_shell() -> Result<(), Skip> {
     let classes = classes()?;
     let jdk = Jdk::with_compiler()?;
     let script = format!(
@@ -182,7 +184,7 @@ impl AttachedTrace {
         let recording = folder();
         let mut attach = command(["jvm", "attach", pid, "--include", "^shop/", "--record"]);
         attach.arg(recording.path().join("recording")).args(more);
-        // Its standard error can be read while it runs.
+        // Standard error goes to a file, so that it can be read while the command runs.
         let mut shell = Command::new("sh");
         shell
             .args(["-c", "told=$1; shift; exec \"$@\" 2>\"$told\"", "sh"])
@@ -194,33 +196,33 @@ impl AttachedTrace {
     /// Waits until enough bytes of calls have arrived: a call of `work` has 176.
     pub(crate) fn wait_for_calls(&self) {
         let folder = self.recording.path().join("recording");
-        eventually("calls come", || {
+        eventually("calls arrive", || {
             let files = fs::read_dir(&folder).ok()?.flatten();
             let bytes: u64 = files.map(|file| file.metadata().map_or(0, |file| file.len())).sum();
             (bytes > 20_000).then_some(())
         });
     }
 
-    /// Returns its standard error so far.
+    /// Returns the standard error of `jvm attach` so far.
     pub(crate) fn stderr_so_far(&self) -> String {
         fs::read_to_string(self.recording.path().join("told")).unwrap_or_default()
     }
 
-    /// Stops it and returns the folder that contains the recording `recording`.
+    /// Stops the trace and returns the folder that contains the recording `recording`.
     pub(crate) fn end_recording(self) -> tempfile::TempDir {
         self.process.signal(Signal::INT);
         self.process.wait().expect_code(0);
         self.recording
     }
 
-    /// Waits until it exits on its own and returns its standard error.
+    /// Waits until `jvm attach` exits without a signal and returns its standard error.
     pub(crate) fn wait(self) -> String {
         let Self { process, recording } = self;
         process.wait().expect_code(0);
         fs::read_to_string(recording.path().join("told")).unwrap()
     }
 
-    /// Stops it and returns its result.
+    /// Stops the trace and returns its result.
     pub(crate) fn end(self) -> Value {
         self.process.signal(Signal::INT);
         let finished = self.process.wait();
@@ -230,8 +232,8 @@ impl AttachedTrace {
 }
 
 #[test]
-fn a_program_that_runs_is_attached_to_and_left_ten_times() {
-    said(each_version());
+fn attaching_and_detaching_ten_times_leaves_the_program_unchanged() {
+    require!(each_version());
 }
 
 fn each_version() -> Result<(), Skip> {
@@ -241,12 +243,12 @@ fn each_version() -> Result<(), Skip> {
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = Program::start(java);
         program.wait_for("ready");
-        attach_and_leave(&jdk, program.id());
+        attach_and_detach(&jdk, program.id());
     }
     Ok(())
 }
 
-fn attach_and_leave(jdk: &Jdk, pid: u32) {
+fn attach_and_detach(jdk: &Jdk, pid: u32) {
     let (major, p) = (jdk.major(), pid.to_string());
     let threads = || fs::read_dir(format!("/proc/{pid}/task")).unwrap().count();
     let libraries = || {
@@ -273,7 +275,7 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
         });
         after_first.get_or_insert(now + 2);
     }
-    // By its name, too, and in another mode.
+    // Selecting a program by name, and counting calls.
     let by_name = runtap(["jvm", "attach", "-n", "no.such.Program"]);
     by_name.expect_code(3).says("no Java program of yours is called 'no.such.Program'");
     let mut time = 300;
@@ -292,7 +294,7 @@ fn attach_and_leave(jdk: &Jdk, pid: u32) {
 /// called.
 #[test]
 fn a_running_main_method_is_not_reported_as_never_called() {
-    said(attached_while_main_runs());
+    require!(attached_while_main_runs());
 }
 
 fn attached_while_main_runs() -> Result<(), Skip> {
@@ -326,7 +328,7 @@ fn attached_while_main_runs() -> Result<(), Skip> {
 
 #[test]
 fn a_killed_collector_leaves_an_agent_that_can_be_unloaded() {
-    said(killed());
+    require!(killed());
 }
 
 fn killed() -> Result<(), Skip> {
@@ -391,7 +393,7 @@ fn processes_without_a_jvm_are_left_alone() {
     for verb in ["attach", "detach"] {
         runtap(["jvm", verb, &p]).expect_code(3).says("does not run a Java virtual machine");
     }
-    assert!(!sleep.has_ended(), "SIGQUIT would have ended it");
+    assert!(!sleep.has_ended(), "SIGQUIT would have terminated the program");
     runtap(["jvm", "attach"]).expect_code(2);
     runtap(["jvm", "run", "--include", "x"]).expect_code(2);
 }
@@ -427,7 +429,7 @@ fn the_library_is_written_to_a_file() {
     agent.arg(&file);
     run(agent).expect_code(0).says("-agentpath:").says("agent.so=host=");
     assert!(fs::read(&file).unwrap().starts_with(b"\x7fELF"));
-    assert_ne!(fs::metadata(&file).unwrap().ino(), before, "who has loaded the old one keeps it");
+    assert_ne!(fs::metadata(&file).unwrap().ino(), before, "processes that have loaded the old file keep it");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let mut agent = command(["jvm", "agent", "-o"]);
     agent.arg(folder.path());
@@ -437,7 +439,7 @@ fn the_library_is_written_to_a_file() {
 /// The reason for a missing trace is reported, and the program continues.
 #[test]
 fn a_rejected_attach_has_a_reason() {
-    said(refused());
+    require!(refused());
 }
 
 fn refused() -> Result<(), Skip> {
@@ -451,7 +453,7 @@ fn refused() -> Result<(), Skip> {
         let collector = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = collector.local_addr().unwrap().to_string();
         let refuses = std::thread::spawn(move || {
-            // F1, and version 1 after that.
+            // The agent offers F1 first, then version 1.
             for _ in 0..2 {
                 let (mut socket, _) = collector.accept().unwrap();
                 let mut hello = [0; 2];
@@ -483,8 +485,8 @@ fn refused() -> Result<(), Skip> {
 
 /// Some collectors support only version 4, which the agent detects.
 #[test]
-fn a_collector_of_version_4_is_told_too() {
-    said(of_version_4());
+fn a_collector_that_supports_only_version_4_gets_the_trace() {
+    require!(of_version_4());
 }
 
 fn of_version_4() -> Result<(), Skip> {
@@ -499,7 +501,7 @@ fn of_version_4() -> Result<(), Skip> {
     let hq = runtap_bytefrog::hq::Hq::listen(any, options, |_, _| {}).unwrap();
     let p = program.id().to_string();
     runtap(["jvm", "attach", &p, "--hq", &hq.address().to_string()]).expect_code(0).says("dials");
-    eventually("calls come", || {
+    eventually("calls arrive", || {
         let report = hq.report(runtap_bytefrog::hq::AgentId(0)).ok()?;
         assert_eq!(report.dialect, runtap_bytefrog_proto::Dialect::V4);
         (report.counters.entries > 100).then_some(())
@@ -520,11 +522,11 @@ fn lives(pid: u32) -> bool {
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
-/// The program is frozen while it is traced: runtap does not wait for it, and its agent detaches once it continues.
+/// The program is frozen while it is traced: runtap exits, and the agent detaches once the program continues.
 /// `cli_jvm` tests without Java that a second Ctrl-C waits for no agent.
 #[test]
-fn a_frozen_program_is_not_waited_for() {
-    said(frozen());
+fn runtap_does_not_wait_for_a_frozen_program() {
+    require!(frozen());
 }
 
 fn frozen() -> Result<(), Skip> {
@@ -536,7 +538,7 @@ fn frozen() -> Result<(), Skip> {
     let p = program.id().to_string();
     let traces = AttachedTrace::start(&p, &[]);
     // Calls can arrive before `jvm attach` is notified that the agent is loaded.
-    eventually("it has attached", || {
+    eventually("runtap has attached", || {
         traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
     });
     traces.wait_for_calls();
@@ -547,14 +549,16 @@ fn frozen() -> Result<(), Skip> {
         run(kill).expect_code(0);
     };
     freeze("-STOP");
-    eventually("each of its threads is frozen", || {
+    eventually("each thread of the program is frozen", || {
         let tasks = fs::read_dir(format!("/proc/{p}/task")).unwrap().flatten();
         let states = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
         let is_frozen = |stat: String| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'));
         states.into_iter().all(is_frozen).then_some(())
     });
     traces.process.signal(Signal::INT);
-    eventually("it waits", || traces.stderr_so_far().contains("Ctrl-C again does not wait").then_some(()));
+    eventually("runtap waits for the agent", || {
+        traces.stderr_so_far().contains("Ctrl-C again does not wait").then_some(())
+    });
     traces.process.signal(Signal::INT);
     let AttachedTrace { process, recording } = traces;
     process.wait().expect_code(5);
@@ -565,10 +569,4 @@ fn frozen() -> Result<(), Skip> {
     eventually("the agent's threads have ended", || agent_threads(&p).is_empty().then_some(()));
     assert!(lives(program.id()));
     Ok(())
-}
-
-pub(crate) fn said(test: Result<(), Skip>) {
-    if let Err(skip) = test {
-        skip.report();
-    }
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::process::Stdio;
 
-use runtap_testkit::{Jdk, Program, Skip, eventually, run};
+use runtap_testkit::{Jdk, Program, Skip, eventually, require, run};
 use serde_json::Value;
 
 use crate::common::{command, folder};
-use crate::real_jvm::{AttachedTrace, classes, java, said};
+use crate::real_jvm::{AttachedTrace, classes, java};
 
 /// `Before` is loaded and initialized before the agent is attached; `Since` after the program receives input, and so is
 /// the second half of `both` called.
@@ -55,7 +55,7 @@ fn listed(never: &Value, class: &str) -> Vec<String> {
 
 #[test]
 fn methods_run_before_the_attach_are_not_reported_as_never_called() {
-    said(attached_to_shop());
+    require!(attached_to_shop());
 }
 
 fn attached_to_shop() -> Result<(), Skip> {
@@ -126,7 +126,7 @@ fn attached_to_shop() -> Result<(), Skip> {
 /// The program exits on its own: no agent is left, and nothing has to be detached.
 #[test]
 fn a_program_that_ends_while_it_is_traced_has_no_agent_left() {
-    said(ended_while_traced());
+    require!(ended_while_traced());
 }
 
 fn ended_while_traced() -> Result<(), Skip> {

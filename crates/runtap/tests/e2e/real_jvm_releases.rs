@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_testkit::{Jdk, Skip, run};
+use runtap_testkit::{Jdk, Skip, require, run};
 use serde_json::Value;
 
 use crate::common::{command, folder};
-use crate::real_jvm::said;
 
 const MAIN: &str =
     "package shop; public class Main { public static void main(String[] words) { Price.of(3); } }";
@@ -38,7 +37,7 @@ fn never_called(jar: &Path, recordings: &[&Path]) -> (Vec<String>, Vec<String>) 
 
 #[test]
 fn the_classes_of_a_multi_release_jar_are_those_that_the_jvm_had() {
-    said(multi_release());
+    require!(multi_release());
 }
 
 fn multi_release() -> Result<(), Skip> {
@@ -106,7 +105,7 @@ const GIVEN: &str = "package shop; public class Main {
 
 #[test]
 fn lines_are_not_those_of_another_version_of_the_class() {
-    said(other_version());
+    require!(other_version());
 }
 
 fn other_version() -> Result<(), Skip> {

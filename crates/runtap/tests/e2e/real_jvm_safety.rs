@@ -14,12 +14,12 @@ use std::time::Duration;
 use runtap_bytefrog::hq::{Hq, Options};
 use runtap_bytefrog_proto::Dialect;
 use runtap_testkit::fake_agent::{FakeAgent, Step};
-use runtap_testkit::{Jdk, Program, Signal, Skip, eventually, run};
+use runtap_testkit::{Jdk, Program, Signal, Skip, eventually, require, run};
 
 use crate::attacker::{NOBODY, become_user};
 use crate::cli_jvm::Collector;
 use crate::common::{command, folder, runtap};
-use crate::real_jvm::{AttachedTrace, agents, calls, classes, said};
+use crate::real_jvm::{AttachedTrace, agents, calls, classes};
 
 /// Runs until it is terminated, and prints a line once a file exists.
 const LOOP: &str = "package shop;
@@ -40,7 +40,7 @@ public class Loop {
 
 fn root() -> Result<(), Skip> {
     let root = rustix::process::geteuid().is_root();
-    root.then_some(()).ok_or_else(|| Skip::because("only root can become somebody else"))
+    root.then_some(()).ok_or_else(|| Skip::because("only root can run programs as another user"))
 }
 
 fn java(jdk: &Jdk, classes: &Path) -> String {
@@ -56,7 +56,7 @@ fn run_in_shell(home: &Path, script: &str) -> Command {
 
 #[test]
 fn a_jvm_that_starts_after_the_run_starts() {
-    said(afterwards());
+    require!(afterwards());
 }
 
 fn afterwards() -> Result<(), Skip> {
@@ -90,7 +90,7 @@ fn afterwards() -> Result<(), Skip> {
 
 #[test]
 fn an_agent_given_twice_is_loaded_once() {
-    said(twice());
+    require!(twice());
 }
 
 fn twice() -> Result<(), Skip> {
@@ -118,7 +118,7 @@ fn twice() -> Result<(), Skip> {
 
 #[test]
 fn an_agent_does_not_obey_a_collector_of_another_user() {
-    said(not_obeyed());
+    require!(not_obeyed());
 }
 
 fn not_obeyed() -> Result<(), Skip> {
@@ -170,7 +170,7 @@ fn not_obeyed() -> Result<(), Skip> {
 
 #[test]
 fn agents_of_other_users_are_accepted_only_by_an_option() {
-    said(let_in());
+    require!(let_in());
 }
 
 fn let_in() -> Result<(), Skip> {
@@ -178,7 +178,7 @@ fn let_in() -> Result<(), Skip> {
     let says_hello = |address: SocketAddr| {
         let theirs = thread::spawn(move || {
             become_user(NOBODY);
-            let mut agent = FakeAgent::dial(address, Dialect::V1).unwrap();
+            let mut agent = FakeAgent::connect(address, Dialect::V1).unwrap();
             agent.run(&[Step::Hello, Step::AwaitConfiguration]).is_ok()
         });
         theirs.join().unwrap()
@@ -186,7 +186,7 @@ fn let_in() -> Result<(), Skip> {
     let closed = Collector::start(&["--plain"]);
     assert!(!says_hello(closed.address));
     closed.wait_for("it is of user 65534");
-    let mut ours = FakeAgent::dial(closed.address, Dialect::V1).unwrap();
+    let mut ours = FakeAgent::connect(closed.address, Dialect::V1).unwrap();
     ours.run(&[Step::Hello, Step::AwaitConfiguration]).unwrap();
     for user in ["65534", "nobody", "all"] {
         let open = Collector::start(&["--plain", "--allow-user", user]);
@@ -199,14 +199,14 @@ fn let_in() -> Result<(), Skip> {
 /// A run is one byte, so any client can guess that of another user's agent.
 #[test]
 fn no_other_user_adds_to_the_trace_of_an_agent() {
-    said(not_added());
+    require!(not_added());
 }
 
 fn not_added() -> Result<(), Skip> {
     root()?;
     let open = Collector::start(&["--plain", "--allow-user", "nobody"]);
-    let mut ours = FakeAgent::dial(open.address, Dialect::V1).unwrap();
-    ours.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).unwrap();
+    let mut ours = FakeAgent::connect(open.address, Dialect::V1).unwrap();
+    ours.run(&[Step::Hello, Step::AwaitConfiguration, Step::ConnectData]).unwrap();
     let address = open.address;
     let theirs = thread::spawn(move || {
         become_user(NOBODY);
@@ -219,14 +219,14 @@ fn not_added() -> Result<(), Skip> {
         }
     });
     theirs.join().unwrap();
-    ours.run(&[Step::Dial]).unwrap();
+    ours.run(&[Step::ConnectData]).unwrap();
     Ok(())
 }
 
 /// A crowd at the port of `jvm run`: each connection is looked up separately, so the JVM's is accepted.
 #[test]
 fn a_crowd_of_another_user_does_not_keep_a_run_from_tracing() {
-    said(crowd());
+    require!(crowd());
 }
 
 fn crowd() -> Result<(), Skip> {
@@ -280,7 +280,7 @@ fn crowd() -> Result<(), Skip> {
 /// Ctrl-Z at `jvm attach`: the traced program continues.
 #[test]
 fn a_stopped_attach_does_not_stop_the_program() {
-    said(stopped());
+    require!(stopped());
 }
 
 fn stopped() -> Result<(), Skip> {

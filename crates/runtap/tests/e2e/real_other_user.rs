@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::common::{
     RemoveOnDrop, all_have_ended, count_of, counts, folder, json, port_of_those_with, runtap, trace_of,
 };
-use crate::real_doctor_rights::{NOBODY, Place, can_run};
+use crate::real_doctor_rights::{NOBODY, ProgramCopy, can_run};
 
 on_each_runtime!(
     a_command_of_another_user_is_recorded,
@@ -22,7 +22,7 @@ on_each_runtime!(
     another_users_programs_of_a_killed_tool_are_freed,
 );
 
-/// Returns the command for `children` as nobody, with a folder for all files.
+/// Returns the command for `children` as user `nobody`, with a folder for all files.
 fn children_of_nobody(runtime: &RealRuntime, place: &Path) -> Result<Command, Skip> {
     can_run(&NOBODY, runtime)?;
     let launch = runtime.program("children", &["0.3"])?.env("TMPDIR", place);
@@ -30,7 +30,7 @@ fn children_of_nobody(runtime: &RealRuntime, place: &Path) -> Result<Command, Sk
 }
 
 fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let children = children_of_nobody(runtime, place.path())?;
     let file = place.path().join("x.nettrace");
     let options = ["--children", "--format", "json", "-o", file.to_str().unwrap()];
@@ -48,7 +48,7 @@ fn a_command_of_another_user_is_recorded(runtime: &RealRuntime) -> Result<(), Sk
 
 /// Root's temporary folder may be private, and the program inherits it, so its port has to be elsewhere.
 fn a_private_temporary_folder_does_not_prevent_recording(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     can_run(&NOBODY, runtime)?;
     let private = place.private();
     let children = runtime.program("children", &["0.3"])?.env("TMPDIR", &private).wrapped_by(&NOBODY);
@@ -63,7 +63,7 @@ fn a_private_temporary_folder_does_not_prevent_recording(runtime: &RealRuntime) 
 
 /// `kill -9` of root's runtap: `doctor` lists the suspended processes, `resume` by root resumes the whole tree.
 fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let mut children = children_of_nobody(runtime, place.path())?;
     // A port without a listener, where a tool of root would create it: programs wait there.
     let above = folder();
@@ -88,7 +88,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
     drop(tool);
     let resumed = runtap(["resume", &pid.to_string()]);
     resumed.expect_code(0).says(&format!("process {pid} goes on")).says("stays in the background");
-    // Its children connect later, and find a listener.
+    // The children of the program connect later, and find a listener.
     let finished = running.wait();
     assert!(finished.expect_code(0).text().contains("\"tree_size\":7"), "{finished}");
     all_have_ended(place.path());
@@ -100,7 +100,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
 #[test]
 fn real_tools_that_are_killed() {
     let killed = |runtime: &RealRuntime| -> Result<(), Skip> {
-        let place = Place::new()?;
+        let place = ProgramCopy::new()?;
         let children = children_of_nobody(runtime, place.path())?;
         let file = place.path().join("x.nettrace");
         let tracing = Running::start(trace_of(["--children", "-o", file.to_str().unwrap()], &children));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 use runtap_testkit::{Peer, RealRuntime, Skip, run};
 
 use crate::common::{Target, json};
@@ -121,7 +121,7 @@ fn the_known_call_tree_is_seen(runtime: &RealRuntime) -> Result<(), Skip> {
     frames_are_named(&threads);
     shares_are_right(&threads, 4.0 * error.max(MAX_STANDARD_ERROR));
     weights_are_the_time_recorded(&threads, &file);
-    dotnet_trace_says_the_same(&dotnet_trace, &file, &threads);
+    frames_are_those_of_dotnet_trace(&dotnet_trace, &file, &threads);
     target.still_answers();
     Ok(())
 }
@@ -223,7 +223,7 @@ fn samples(file: &Path) -> BTreeMap<u64, Vec<i64>> {
     reader.finish();
     let mut times: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item
+        if let StreamItem::Event(event) = item
             && event
                 .metadata
                 .is_some_and(|metadata| metadata.provider == "Microsoft-DotNETCore-SampleProfiler")
@@ -238,7 +238,7 @@ fn samples(file: &Path) -> BTreeMap<u64, Vec<i64>> {
 
 /// Checks that the ten frames with the largest inclusive time of each thread are those of dotnet-trace, with equal
 /// shares.
-fn dotnet_trace_says_the_same(dotnet_trace: &Peer, file: &Path, threads: &[Thread]) {
+fn frames_are_those_of_dotnet_trace(dotnet_trace: &Peer, file: &Path, threads: &[Thread]) {
     let theirs = file.with_file_name("theirs");
     let mut convert = dotnet_trace.command();
     convert.arg("convert").arg(file).args(["--format", "Speedscope", "-o"]).arg(&theirs);

@@ -19,7 +19,7 @@ use runtap_testkit::{RealRuntime, Running, Signal, Skip, require, run};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use crate::common::{Target, folder, runtap};
-use crate::real_doctor_rights::{Place, child_of, contained};
+use crate::real_doctor_rights::{ProgramCopy, child_of, contained};
 
 on_each_runtime!(
     real_the_kernel_is_looked_at_first,
@@ -82,7 +82,7 @@ fn real_another_file_does_no_harm(runtime: &RealRuntime) -> Result<(), Skip> {
 
 /// The descriptor is passed into another pid and mount namespace.
 fn real_another_file_reaches_a_container(runtime: &RealRuntime) -> Result<(), Skip> {
-    let place = Place::new()?;
+    let place = ProgramCopy::new()?;
     let temp = place.path().join("inside");
     fs::create_dir(&temp).unwrap();
     let launch = runtime.program("spin", &["0.05", "1000", "--stdin"])?;

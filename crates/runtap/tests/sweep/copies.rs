@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use runtap_nettrace::{
-    Event, EventToWrite, Item, Metadata, Reader, Thread, TraceHeader, Uuid, Version, Writer,
+    Event, EventToWrite, Metadata, Reader, StreamItem, Thread, TraceHeader, Uuid, Version, Writer,
 };
 use runtap_wire::Writer as Bytes;
 
 /// The runtime's provider. Version 1 has no names of providers.
 const RUNTIME: Uuid = Uuid::from_u128(0xe13c_0d23_ccbc_4e12_931b_d9cc_2eee_27e4);
 
-fn each(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
+fn each(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) {
     let mut reader = Reader::new();
     for part in [bytes, &[]] {
         if part.is_empty() {
@@ -25,11 +25,11 @@ pub(crate) fn in_nettrace_6(bytes: &[u8]) -> Vec<u8> {
     let mut writer = None;
     let mut ids = HashMap::new();
     each(bytes, |item| match (item, &mut writer) {
-        (Item::Header(header), _) => writer = Some(Writer::with_version(header, Version::Nettrace6)),
-        (Item::Metadata(metadata), Some(writer)) => {
+        (StreamItem::Header(header), _) => writer = Some(Writer::with_version(header, Version::Nettrace6)),
+        (StreamItem::Metadata(metadata), Some(writer)) => {
             ids.extend(writer.define_event(metadata).ok().map(|id| (metadata.id, id)));
         }
-        (Item::Event(event), Some(writer)) => {
+        (StreamItem::Event(event), Some(writer)) => {
             let Some(metadata_id) = ids.get(&event.metadata_id) else { return };
             for index in [event.thread_id, event.capture_thread_id] {
                 let mut thread = Thread::new(index);
@@ -50,10 +50,10 @@ pub(crate) fn in_nettrace_6(bytes: &[u8]) -> Vec<u8> {
                 payload: event.payload,
                 ..EventToWrite::default()
             };
-            // One that is older than a sequence point has no place.
+            // Fails for an event that is older than the last sequence point.
             let _ = writer.event(&copy);
         }
-        (Item::SequencePoint(point), Some(writer)) => writer.sequence_point(point.timestamp),
+        (StreamItem::SequencePoint(point), Some(writer)) => writer.sequence_point(point.timestamp),
         _ => {}
     });
     writer.map(Writer::finish).unwrap_or_default()
@@ -64,13 +64,13 @@ pub(crate) fn in_netperf(bytes: &[u8], version: u8) -> Vec<u8> {
     let mut stream = Vec::new();
     let mut ids = HashMap::new();
     each(bytes, |item| match item {
-        Item::Header(header) => stream = start(header, version),
-        Item::Metadata(metadata) => {
+        StreamItem::Header(header) => stream = start(header, version),
+        StreamItem::Metadata(metadata) => {
             let id = u32::try_from(stream.len()).unwrap();
             frame(&mut stream, 0, 0, 0, [Uuid::nil(); 2], &definition(metadata, version), &[]);
             ids.insert(metadata.id, id);
         }
-        Item::Event(event) => copy_event(event, &ids, &mut stream),
+        StreamItem::Event(event) => copy_event(event, &ids, &mut stream),
         _ => {}
     });
     let end = u32::try_from(stream.len()).unwrap();

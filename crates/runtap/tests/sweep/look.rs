@@ -8,10 +8,10 @@ use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Lo
 use runtap_clr::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::inspect::{Block, Content, Inspect, Inspected};
-use runtap_nettrace::{Event, InOrder, Item, Observe, Reader, Repair, Repaired, Scan};
+use runtap_nettrace::{Event, InOrder, Observe, Reader, Repair, Repaired, Scan, StreamItem};
 use runtap_sinks::{Format, Options};
 
-/// What was found in a recording.
+/// The events and errors found in a recording.
 pub(crate) struct Found {
     pub(crate) events: u64,
     pub(crate) partial: bool,
@@ -29,7 +29,7 @@ impl Found {
 }
 
 /// Reads what can be read, behind damage too.
-fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) -> Reader {
+fn read(bytes: &[u8], mut visit: impl FnMut(&StreamItem<'_>)) -> Reader {
     let (mut reader, mut errors) = (Reader::new(), 0);
     for part in [bytes, &[]] {
         if part.is_empty() {
@@ -47,7 +47,7 @@ fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) -> Reader {
 /// Looks at a stream with everything. `what` is its name.
 pub(crate) fn look_at_everything(bytes: &[u8], what: &str) -> Found {
     let mut events = 0;
-    let reader = read(bytes, |item| events += u64::from(matches!(item, Item::Event(_))));
+    let reader = read(bytes, |item| events += u64::from(matches!(item, StreamItem::Event(_))));
     let found = Found { events, partial: reader.partial().is_some() };
     assert_eq!(in_parts(bytes), events, "{what}, in parts");
     assert_eq!(in_order(bytes), events, "{what}, in order");
@@ -59,7 +59,7 @@ pub(crate) fn look_at_everything(bytes: &[u8], what: &str) -> Found {
         read(bytes, |item| builder.item(item));
         let trace = builder.finish(&ProfileOptions::default());
         for format in Format::ALL {
-            // It may say that there is nothing to show, or that the times are nonsense.
+            // Errors are expected: there may be no samples, or the times may be invalid.
             let _ = format.write(&trace, std::io::sink(), &Options::new(view));
         }
     }
@@ -88,7 +88,7 @@ fn content(event: &Event<'_>) -> EventDigest {
 fn contents(bytes: &[u8]) -> (Vec<EventDigest>, Reader) {
     let mut all = Vec::new();
     let reader = read(bytes, |item| {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             all.push(content(event));
         }
     });
@@ -101,7 +101,7 @@ fn repair(bytes: &[u8]) -> (Vec<u8>, Repaired) {
     repair.finish()
 }
 
-/// What is repaired is whole, needs no repair, and begins with every event in front of the first byte that was left out.
+/// A repaired recording is complete, needs no repair, and starts with every event before the first omitted byte.
 fn look_at_repaired(bytes: &[u8], what: &str) {
     let (repaired, done) = repair(bytes);
     if repaired.is_empty() {
@@ -145,8 +145,8 @@ fn check_places(done: &Repaired, what: &str) {
     );
 }
 
-/// What is repaired of a copy with bytes missing has no event but those of the recording, in their order, each with its stack
-/// or without any.
+/// A repaired copy with missing bytes has only events of the recording, in the order of the recording, each with its stack or
+/// without a stack.
 pub(crate) fn look_at_repaired_hole(recording: &[u8], copy: &[u8], what: &str) {
     let mut no_stack = DefaultHasher::new();
     [0_u8; 0][..].hash(&mut no_stack);
@@ -164,7 +164,7 @@ fn in_parts(bytes: &[u8]) -> u64 {
     let mut events = 0;
     for part in Scan::of(bytes, 20_000) {
         let mut reader = part.reader();
-        let mut visit = |item: Item<'_>| events += u64::from(matches!(item, Item::Event(_)));
+        let mut visit = |item: StreamItem<'_>| events += u64::from(matches!(item, StreamItem::Event(_)));
         for piece in part.pieces() {
             reader.seek(piece.start);
             let piece = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
@@ -188,7 +188,7 @@ fn in_order(bytes: &[u8]) -> u64 {
         }
         loop {
             match reader.next() {
-                Ok(Some(Item::Event(_))) => events += 1,
+                Ok(Some(StreamItem::Event(_))) => events += 1,
                 Ok(Some(_)) | Err(_) => {}
                 Ok(None) => break,
             }
@@ -219,12 +219,12 @@ fn meaning(bytes: &[u8]) {
     let (mut counters, mut logs, mut loss) = (Counters::default(), Logs::default(), Loss::default());
     let reader = read(bytes, |item| {
         match item {
-            Item::Event(event) => {
+            StreamItem::Event(event) => {
                 counts.add(event);
                 look_into(decoder.payload(event));
             }
             item => {
-                if let Item::Metadata(metadata) = item {
+                if let StreamItem::Metadata(metadata) = item {
                     counts.redefined(metadata.id);
                 }
                 decoder.item(item);

@@ -147,7 +147,7 @@ impl FakeRuntimeBuilder {
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
                 for (port, number) in ports.into_iter().zip(1..) {
-                    tokio::spawn(proxy.clone().dial(port, number));
+                    tokio::spawn(proxy.clone().connect(port, number));
                 }
                 tokio::select! {
                     () = proxy.run(listener) => {}

@@ -44,7 +44,7 @@ impl Proxy {
     }
 
     /// Connects to a tool's port repeatedly, like a runtime.
-    pub(super) async fn dial(self, port: ConnectPort, number: usize) {
+    pub(super) async fn connect(self, port: ConnectPort, number: usize) {
         let proxy = Self { dispatcher: self.dispatcher.for_port(number), ..self };
         let info = &proxy.dispatcher.description().info;
         let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };

@@ -3,7 +3,7 @@
 use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, DiscoveredTest, DiscoveredTests, Display,
     DisplayLevel, FailedTest, FileArtifact, FileArtifacts, Handshake, HandshakeKey, Message, SessionEvent,
-    SessionEventType, State, SuccessfulTest, TestException, TestInProgress, TestResults, TestTrait,
+    SessionEventType, SuccessfulTest, TestException, TestInProgress, TestResults, TestState, TestTrait,
     TestsInProgress,
 };
 
@@ -52,15 +52,15 @@ impl Platform {
 }
 
 /// Returns the state of a test for a verb. `None` if the verb is not for tests.
-pub(super) fn state_of(verb: &str) -> Option<State> {
+pub(super) fn state_of(verb: &str) -> Option<TestState> {
     Some(match verb {
-        "pass" => State::PASSED,
-        "skip" => State::SKIPPED,
-        "fail" => State::FAILED,
-        "error" => State::ERROR,
-        "timeout" => State::TIMEOUT,
-        "cancelled" => State::CANCELLED,
-        "begin" => State::IN_PROGRESS,
+        "pass" => TestState::PASSED,
+        "skip" => TestState::SKIPPED,
+        "fail" => TestState::FAILED,
+        "error" => TestState::ERROR,
+        "timeout" => TestState::TIMEOUT,
+        "cancelled" => TestState::CANCELLED,
+        "begin" => TestState::IN_PROGRESS,
         _ => return None,
     })
 }
@@ -238,7 +238,7 @@ fn discovered(words: &mut Arguments) -> Result<Vec<DiscoveredTest>, Wrong> {
 }
 
 fn results(
-    state: State,
+    state: TestState,
     execution_id: Option<String>,
     speaker: &Speaker,
     words: &mut Arguments,
@@ -269,10 +269,10 @@ fn numbered(text: Option<&str>, n: usize) -> Option<String> {
     text.map(|text| text.replace("{i}", &n.to_string()))
 }
 
-fn test(state: State, words: &mut Arguments) -> Result<FailedTest, Wrong> {
+fn test(state: TestState, words: &mut Arguments) -> Result<FailedTest, Wrong> {
     let uid = words.need("a test")?;
-    let state = words.number("state")?.map_or(state, State);
-    let has_duration = !matches!(state, State::SKIPPED | State::IN_PROGRESS);
+    let state = words.number("state")?.map_or(state, TestState);
+    let has_duration = !matches!(state, TestState::SKIPPED | TestState::IN_PROGRESS);
     let duration = words.get("duration").map(|text| ticks(&text)).transpose()?;
     let message = words.field("message", Some("it failed"));
     let exception = TestException {

@@ -296,7 +296,9 @@ impl Player {
         match what {
             "cancel" => {
                 let cancelled = self.cancelled.as_ref().ok_or("there is no control pipe")?;
-                cancelled.recv_timeout(FOR_EVER).map_err(|_never| Wrong::reply("nobody cancels".to_owned()))
+                cancelled
+                    .recv_timeout(FOR_EVER)
+                    .map_err(|_never| Wrong::reply("no cancellation was received".to_owned()))
             }
             "sigint" => {
                 self.deaf.as_mut().ok_or("only one that ignores it can wait for it")?.wait();

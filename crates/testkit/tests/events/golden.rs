@@ -3,7 +3,7 @@
 use runtap_events::{
     CounterSpec, EventCounters, InstrumentSpec, LogLevel, LogMessage, Logs, MeterSpec, Metrics,
 };
-use runtap_nettrace::{Item, Metadata, Reader};
+use runtap_nettrace::{Metadata, Reader, StreamItem};
 use runtap_testkit::{require, shared_data};
 
 use crate::{Target, named};
@@ -15,7 +15,7 @@ fn events(bytes: &[u8], provider: &str) -> Vec<(Metadata, Vec<u8>)> {
     reader.finish();
     let mut events = Vec::new();
     while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item
+        if let StreamItem::Event(event) = item
             && let Some(metadata) = event.metadata.filter(|metadata| metadata.provider == provider)
         {
             events.push((metadata.clone(), event.payload.to_vec()));

@@ -21,7 +21,7 @@ provider! {
 fn events_are_decoded_by_their_definition() {
     let target = Target::new();
     let orders = Orders::new(&target.pipe).unwrap();
-    orders.placed(0, "nobody listens", false);
+    orders.placed(0, "no session", false);
     let events = target.record(&["Test-Orders:1:4"], || {
         orders.placed(u64::MAX, "anna é😀", true);
         orders.detail("another keyword".to_owned());

@@ -1,5 +1,5 @@
-//! Microsoft's client library asks a program of ours for everything that is no session: what reaches the program, and
-//! what the library makes of a refusal.
+//! Microsoft's client library sends all commands except sessions to a program with the embedded server: what the
+//! program receives, and how the library reports an error.
 
 use std::fs;
 use std::path::Path;

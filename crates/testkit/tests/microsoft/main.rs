@@ -19,7 +19,7 @@ use runtap_diag_proto::{
 use runtap_diag_server::{
     Builder, Commands, ConnectPort, EventData, EventPipe, ProcessDescription, ServerThread,
 };
-use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
+use runtap_nettrace::{Field, FieldType, Metadata, Reader, StreamItem};
 use runtap_testkit::{Peer, require};
 use runtap_wire::Writer;
 use serde_json::Value;
@@ -47,8 +47,8 @@ impl Target {
         })
     }
 
-    /// Suspended, and dialling the port of a tool.
-    fn dialling(folder: &Path, port: &Path) -> Self {
+    /// Starts a program that is suspended and connects to the port of a tool.
+    fn connecting(folder: &Path, port: &Path) -> Self {
         Self::with(|builder| builder.path(folder.join("default")).connect_port(ConnectPort::new(port)))
     }
 
@@ -135,7 +135,7 @@ fn ticks(file: &Path) -> Vec<u32> {
     reader.finish();
     let mut numbers = Vec::new();
     while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item
+        if let StreamItem::Event(event) = item
             && event.metadata.is_some_and(|metadata| metadata.name == "Tick")
         {
             numbers.push(u32::from_le_bytes(*event.payload.first_chunk().unwrap()));
@@ -235,7 +235,7 @@ fn real_dotnet_trace_listens_and_resumes_us() {
     let peer = require!(Peer::available("dotnet-trace"));
     let dir = tempfile::tempdir().unwrap();
     let (port, file) = (dir.path().join("port"), dir.path().join("t.nettrace"));
-    let target = Target::dialling(dir.path(), &port);
+    let target = Target::connecting(dir.path(), &port);
     assert!(target.server.dispatcher().is_suspended());
     let mut listen = peer.command();
     listen.arg("collect").arg("--diagnostic-port").arg(format!("{},listen", port.display()));
@@ -249,7 +249,7 @@ fn real_client_library_takes_us_from_its_port() {
     let peer = require!(Peer::available("dncli"));
     let dir = tempfile::tempdir().unwrap();
     let (port, file) = (dir.path().join("port"), dir.path().join("t.nettrace"));
-    let target = Target::dialling(dir.path(), &port);
+    let target = Target::connecting(dir.path(), &port);
     let mut listen = peer.command();
     listen.args(["listen", "--resume", "--duration", "1", "--providers", "Test-Events:1:5", "--socket"]);
     let output = run(listen.arg(&port).arg("-o").arg(&file));

@@ -78,7 +78,7 @@ pub use identity::{ATTEMPT_NUMBER, EXECUTION_ID, Identity, Role};
 pub use launch::{CommandOption, Launch, LaunchError, Mode, Server};
 pub use link::{CONNECT_TIMEOUT, HttpError};
 pub use queue::Batching;
-pub use runtap_mtp_proto::{DisplayLevel, State, Version};
+pub use runtap_mtp_proto::{DisplayLevel, TestState, Version};
 pub use session::{IntoOutcome, Session};
 pub use test::{Failure, Outcome, TestNode, TestResult};
 

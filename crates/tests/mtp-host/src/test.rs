@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use runtap_mtp_proto::{DiscoveredTest, FailedTest, State, SuccessfulTest, TestException, TestTrait};
+use runtap_mtp_proto::{DiscoveredTest, FailedTest, SuccessfulTest, TestException, TestState, TestTrait};
 
 use crate::queue::Entry;
 use crate::wire::ticks;
@@ -258,14 +258,14 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns the state on the wire.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TestState {
         match self {
-            Self::Passed => State::PASSED,
-            Self::Skipped(_) => State::SKIPPED,
-            Self::Failed(_) => State::FAILED,
-            Self::Error(_) => State::ERROR,
-            Self::TimedOut(_) => State::TIMEOUT,
-            Self::Cancelled(_) => State::CANCELLED,
+            Self::Passed => TestState::PASSED,
+            Self::Skipped(_) => TestState::SKIPPED,
+            Self::Failed(_) => TestState::FAILED,
+            Self::Error(_) => TestState::ERROR,
+            Self::TimedOut(_) => TestState::TIMEOUT,
+            Self::Cancelled(_) => TestState::CANCELLED,
         }
     }
 }
@@ -346,7 +346,7 @@ impl TestResult {
         let state = self.outcome.state();
         let (uid, display_name) = (Some(test.uid), Some(test.display_name));
         let session_uid = Some(session.to_owned());
-        let duration = self.duration.filter(|_| state != State::SKIPPED).map(ticks);
+        let duration = self.duration.filter(|_| state != TestState::SKIPPED).map(ticks);
         let (retry_attempt_number, is_superseded) = match self.attempt {
             Some((number, is_superseded)) => {
                 (Some(i32::try_from(number).unwrap_or(i32::MAX)), Some(is_superseded))

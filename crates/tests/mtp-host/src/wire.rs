@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runtap_mtp_proto::{State, SuccessfulTest};
+use runtap_mtp_proto::{SuccessfulTest, TestState};
 
 use crate::TestNode;
 
@@ -11,7 +11,7 @@ pub(crate) fn started(test: &TestNode, session: &str) -> SuccessfulTest {
     SuccessfulTest {
         uid: Some(test.uid.clone()),
         display_name: Some(test.display_name.clone()),
-        state: Some(State::IN_PROGRESS),
+        state: Some(TestState::IN_PROGRESS),
         reason: Some(String::new()),
         standard_output: Some(String::new()),
         error_output: Some(String::new()),

@@ -93,9 +93,9 @@ pub use handshake::{ExecutionMode, Handshake, HandshakeKey, HostType};
 pub use message::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, ControlKind, DiscoveredTest, DiscoveredTests,
     DiscoveredTestsWriter, Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts, Message,
-    MessageId, ServerControl, SessionEvent, SessionEventType, State, SuccessfulTest, TestException,
-    TestHostCompleted, TestHostProcessId, TestInProgress, TestResults, TestResultsWriter, TestTrait,
-    TestsInProgress,
+    MessageId, ServerControl, SessionEvent, SessionEventType, SuccessfulTest, TestException,
+    TestHostCompleted, TestHostProcessId, TestInProgress, TestResults, TestResultsWriter, TestState,
+    TestTrait, TestsInProgress,
 };
 pub use old_layout::is_old_layout;
 pub use rules::{Rule, Violation};

@@ -6,7 +6,7 @@ use common::greeting;
 use runtap_mtp_proto::host::{Connection, RequestError};
 use runtap_mtp_proto::{
     CommandLineOptions, DiscoveredTest, DiscoveredTests, FileArtifacts, Handshake, HandshakeKey, Message,
-    Rule, SessionEvent, SessionEventType, State, SuccessfulTest, TestResults,
+    Rule, SessionEvent, SessionEventType, SuccessfulTest, TestResults, TestState,
 };
 
 /// A host of this kind and mode whose handshake the server has accepted.
@@ -33,7 +33,7 @@ fn result() -> TestResults {
     let test = SuccessfulTest {
         uid: Some("t".into()),
         display_name: Some("T".into()),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         session_uid: Some("s".into()),
         ..SuccessfulTest::default()
     };
@@ -151,9 +151,9 @@ fn fields_that_must_be_there_are() {
     };
     for (message, rule) in [
         (with(|test| test.uid = None), Rule::MissingField),
-        (with(|test| test.state = Some(State(77))), Rule::State),
-        (with(|test| test.state = Some(State::FAILED)), Rule::WrongList),
-        (with(|test| test.state = Some(State::IN_PROGRESS)), Rule::State),
+        (with(|test| test.state = Some(TestState(77))), Rule::State),
+        (with(|test| test.state = Some(TestState::FAILED)), Rule::WrongList),
+        (with(|test| test.state = Some(TestState::IN_PROGRESS)), Rule::State),
     ] {
         assert_eq!(host.request(&message).unwrap_err().rule(), Some(rule));
     }

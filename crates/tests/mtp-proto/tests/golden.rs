@@ -10,8 +10,8 @@ use common::{decode, frame, unhex};
 use runtap_mtp_proto::{
     CommandLineOption, CommandLineOptions, DiscoveredTest, DiscoveredTests, Display, DisplayLevel,
     FailedTest, FileArtifact, FileArtifacts, Handshake, HandshakeKey, Limits, Message, SessionEvent,
-    SessionEventType, State, SuccessfulTest, TestHostCompleted, TestHostProcessId, TestInProgress,
-    TestResults, TestTrait, TestsInProgress, render::Rendering,
+    SessionEventType, SuccessfulTest, TestHostCompleted, TestHostProcessId, TestInProgress, TestResults,
+    TestState, TestTrait, TestsInProgress, render::Rendering,
 };
 use runtap_testkit::{require, shared_data};
 use serde_json::Value;
@@ -104,7 +104,7 @@ fn golden() -> Vec<(&'static str, &'static str, Message)> {
                 Some(vec![SuccessfulTest {
                     uid: some("uid-1"),
                     display_name: some("Test1"),
-                    state: Some(State::PASSED),
+                    state: Some(TestState::PASSED),
                     duration: Some(123_456),
                     reason: some(""),
                     standard_output: some(""),
@@ -126,7 +126,7 @@ fn golden() -> Vec<(&'static str, &'static str, Message)> {
                 Some(vec![SuccessfulTest {
                     uid: some("uid-3"),
                     display_name: some("Test3"),
-                    state: Some(State::IN_PROGRESS),
+                    state: Some(TestState::IN_PROGRESS),
                     reason: some(""),
                     standard_output: some(""),
                     error_output: some(""),
@@ -148,7 +148,7 @@ fn golden() -> Vec<(&'static str, &'static str, Message)> {
                 Some(vec![FailedTest {
                     uid: some("uid-5"),
                     display_name: some("T5"),
-                    state: Some(State::TIMEOUT),
+                    state: Some(TestState::TIMEOUT),
                     duration: Some(0),
                     reason: some(""),
                     standard_output: some(""),
@@ -169,7 +169,7 @@ fn golden() -> Vec<(&'static str, &'static str, Message)> {
                 Some(vec![SuccessfulTest {
                     uid: some("u"),
                     display_name: some("x\u{fffd}y"),
-                    state: Some(State::PASSED),
+                    state: Some(TestState::PASSED),
                     duration: Some(1),
                     reason: some(""),
                     standard_output: some("\0\u{1b}[31m"),

@@ -8,9 +8,8 @@ use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, ControlKind, DecodeError, DiscoveredTest,
     DiscoveredTests, DiscoveredTestsWriter, Display, DisplayLevel, FailedTest, FileArtifact, FileArtifacts,
     Frame, FrameReader, Handshake, HandshakeKey, Limits, Message, MessageId, ServerControl, SessionEvent,
-    SessionEventType, State, SuccessfulTest, TestException, TestHostCompleted, TestHostProcessId,
-    TestInProgress, TestResults, TestResultsWriter, TestTrait, TestsInProgress, Version, Versions,
-    is_old_layout,
+    SessionEventType, SuccessfulTest, TestException, TestHostCompleted, TestHostProcessId, TestInProgress,
+    TestResults, TestResultsWriter, TestState, TestTrait, TestsInProgress, Version, Versions, is_old_layout,
     render::Rendering,
     server::{Application, Event, Mode, Output, Pipe, Settings},
 };
@@ -87,7 +86,7 @@ fn results() -> impl Strategy<Value = Message> {
         base().prop_map(|(uid, display_name, reason, out, err, session_uid, numbers)| SuccessfulTest {
             uid,
             display_name,
-            state: numbers.0.map(State),
+            state: numbers.0.map(TestState),
             duration: numbers.1,
             reason,
             standard_output: out,
@@ -106,7 +105,7 @@ fn results() -> impl Strategy<Value = Message> {
             FailedTest {
                 uid,
                 display_name,
-                state: numbers.0.map(State),
+                state: numbers.0.map(TestState),
                 duration: numbers.1,
                 reason,
                 exceptions,
@@ -245,7 +244,7 @@ proptest! {
         let mut results = TestResultsWriter::new();
         let mut discovered = DiscoveredTestsWriter::new();
         let ids = (Some("run".to_owned()), Some("process".to_owned()));
-        // An empty list is not written: nobody has anything to say then.
+        // Writers omit empty lists.
         let (whole, written) = match message {
             Message::TestResults(message) => {
                 message.successful.iter().flatten().for_each(|test| results.successful(test));

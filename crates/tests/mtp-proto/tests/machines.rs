@@ -303,7 +303,7 @@ fn a_void_reply_can_be_given_before_its_frame_is_looked_at() {
         foreign.to_frame().unwrap(),
         wrong.to_frame().unwrap(),
         void.clone(),
-        // A result whose body is cut; an id that nobody knows.
+        // A result with a truncated body; an unknown message id.
         unhex("0600000006000000ffff"),
         unhex("05000000ff000000aa"),
     ] {

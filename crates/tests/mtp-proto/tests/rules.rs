@@ -11,7 +11,7 @@ mod common;
 use common::{decode, greeting};
 use runtap_mtp_proto::{
     CommandLineOptions, Display, FailedTest, FileArtifact, FileArtifacts, HandshakeKey, Message, MessageId,
-    Rule, SessionEvent, SessionEventType, State, SuccessfulTest, TestResults,
+    Rule, SessionEvent, SessionEventType, SuccessfulTest, TestResults, TestState,
     server::{Application, Connection, Event, Mode, Pipe, Settings},
 };
 
@@ -98,7 +98,7 @@ fn passed() -> SuccessfulTest {
     SuccessfulTest {
         uid: some("uid-1"),
         display_name: some("Test1"),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         session_uid: some("sess-1"),
         ..Default::default()
     }
@@ -108,7 +108,7 @@ fn failed() -> FailedTest {
     FailedTest {
         uid: some("uid-2"),
         display_name: some("Test2"),
-        state: Some(State::FAILED),
+        state: Some(TestState::FAILED),
         session_uid: some("sess-1"),
         ..Default::default()
     }
@@ -203,7 +203,9 @@ fn break_rule(rule: Rule) -> Talk {
         Rule::State => {
             within(
                 this,
-                results(|results| results.successful.as_mut().unwrap()[0].state = Some(State::IN_PROGRESS)),
+                results(|results| {
+                    results.successful.as_mut().unwrap()[0].state = Some(TestState::IN_PROGRESS)
+                }),
             );
         }
         Rule::WrongList => {
@@ -211,7 +213,7 @@ fn break_rule(rule: Rule) -> Talk {
                 this,
                 results(|results| {
                     results.successful = None;
-                    results.failed = Some(vec![FailedTest { state: Some(State::PASSED), ..failed() }]);
+                    results.failed = Some(vec![FailedTest { state: Some(TestState::PASSED), ..failed() }]);
                 }),
             );
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use runtap_test_report::events::Stream;
-pub use runtap_test_report::{Exception, Level, State, Totals};
+pub use runtap_test_report::{Exception, Level, TestOutcome, Totals};
 
 use crate::child::Exit;
 use crate::module::Module;
@@ -57,7 +57,7 @@ pub struct TestResult {
     /// The display name.
     pub name: String,
     /// The outcome.
-    pub state: State,
+    pub state: TestOutcome,
     /// The duration that the framework reported; `None` for skipped tests. Never negative.
     pub duration: Option<Duration>,
     /// The number of the attempt, starting at 1.
@@ -110,7 +110,7 @@ impl Default for TestResult {
         Self {
             uid: String::new(),
             name: String::new(),
-            state: State::Passed,
+            state: TestOutcome::Passed,
             duration: None,
             attempt: 1,
             host_attempt: None,

@@ -6,7 +6,7 @@ pub(crate) use self::rows::subject;
 use self::rows::{Row, Test};
 use crate::digest::UidMap;
 use crate::event::Totals;
-use crate::event::{State, TestResult};
+use crate::event::{TestOutcome, TestResult};
 
 /// The results of one module. All results of a test in one attempt count, each as a row of the test. A later attempt
 /// replaces the rows of the previous one.
@@ -80,7 +80,8 @@ impl Tally {
         self.repeated = true;
         self.totals.retried += 1;
         remove_row(&mut self.totals, &mut self.settled, row);
-        let mends_nothing = state == State::Skipped || state.is_failure() && *quarantined && !row.quarantined;
+        let mends_nothing =
+            state == TestOutcome::Skipped || state.is_failure() && *quarantined && !row.quarantined;
         if !outdated && mends_nothing && row.state.is_failure() {
             // Only a passed attempt resolves a failure. Without a failure that counts, the test is not run again.
             let is_settled = !row.quarantined;
@@ -89,7 +90,7 @@ impl Tally {
             add_row(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: true };
         }
-        if outdated && row.state == State::Skipped && state.is_failure() {
+        if outdated && row.state == TestOutcome::Skipped && state.is_failure() {
             *row = Row { index: row.index, process: row.process, attempt: row.attempt, ..new };
             add_row(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: false };
@@ -119,7 +120,9 @@ impl Tally {
             let missing: Vec<Row> = test.rows().filter(|row| is_missing(row)).map(|row| *row).collect();
             for gone in missing {
                 let is_subject = |row: &&mut Row| {
-                    Some(row.name) == gone.about && row.state == State::Passed && !row.is_pending(process)
+                    Some(row.name) == gone.about
+                        && row.state == TestOutcome::Passed
+                        && !row.is_pending(process)
                 };
                 let Some(subject) = test.rows().find(is_subject) else { continue };
                 remove_row(totals, settled, subject);
@@ -201,7 +204,7 @@ mod tests {
         tally.count(result, result.attempt, is_last).flaky
     }
 
-    fn result(uid: &str, attempt: u32, state: State, superseded: bool) -> TestResult {
+    fn result(uid: &str, attempt: u32, state: TestOutcome, superseded: bool) -> TestResult {
         TestResult { uid: uid.to_owned(), attempt, state, superseded, ..TestResult::default() }
     }
 
@@ -209,12 +212,12 @@ mod tests {
     fn failures_in_quarantine_do_not_count() {
         let mut tally = Tally::default();
         let quarantined = |it| TestResult { quarantined: true, ..it };
-        count(&mut tally, &quarantined(result("a", 1, State::Failed, false)), true);
-        count(&mut tally, &quarantined(result("b", 1, State::Timeout, false)), true);
-        count(&mut tally, &quarantined(result("c", 1, State::Passed, false)), true);
+        count(&mut tally, &quarantined(result("a", 1, TestOutcome::Failed, false)), true);
+        count(&mut tally, &quarantined(result("b", 1, TestOutcome::Timeout, false)), true);
+        count(&mut tally, &quarantined(result("c", 1, TestOutcome::Passed, false)), true);
         let totals = tally.totals();
         assert_eq!((totals.total(), totals.failures(), totals.quarantined), (3, 0, 2));
-        assert!(count(&mut tally, &quarantined(result("a", 2, State::Passed, false)), true));
+        assert!(count(&mut tally, &quarantined(result("a", 2, TestOutcome::Passed, false)), true));
         let expected =
             Totals { passed: 2, timeout: 1, quarantined: 1, flaky: 1, retried: 1, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
@@ -224,8 +227,9 @@ mod tests {
     fn a_failure_in_quarantine_does_not_resolve_others() {
         let mut tally = Tally::default();
         let named = |name: &str, it| TestResult { name: name.to_owned(), ..it };
-        let known = TestResult { quarantined: true, ..named("known", result("a", 2, State::Failed, false)) };
-        count(&mut tally, &named("row", result("a", 1, State::Failed, false)), true);
+        let known =
+            TestResult { quarantined: true, ..named("known", result("a", 2, TestOutcome::Failed, false)) };
+        count(&mut tally, &named("row", result("a", 1, TestOutcome::Failed, false)), true);
         assert!(tally.count(&known, 2, true).outdated);
         assert_eq!((tally.totals().failures(), tally.totals().total(), tally.settled()), (1, 1, 1));
         // A row that was in quarantine before stays there.
@@ -237,12 +241,12 @@ mod tests {
     #[test]
     fn later_attempts_replace_earlier_ones() {
         let mut tally = Tally::default();
-        assert!(!count(&mut tally, &result("a", 1, State::Failed, false), true));
-        assert!(!count(&mut tally, &result("b", 1, State::Error, false), true));
-        assert!(!count(&mut tally, &result("c", 1, State::Passed, false), true));
+        assert!(!count(&mut tally, &result("a", 1, TestOutcome::Failed, false), true));
+        assert!(!count(&mut tally, &result("b", 1, TestOutcome::Error, false), true));
+        assert!(!count(&mut tally, &result("c", 1, TestOutcome::Passed, false), true));
         assert_eq!(tally.totals().total(), 3);
-        assert!(count(&mut tally, &result("a", 2, State::Passed, false), true));
-        assert!(!count(&mut tally, &result("b", 2, State::Timeout, false), true));
+        assert!(count(&mut tally, &result("a", 2, TestOutcome::Passed, false), true));
+        assert!(!count(&mut tally, &result("b", 2, TestOutcome::Timeout, false), true));
         let expected = Totals { passed: 2, timeout: 1, flaky: 1, retried: 2, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
     }
@@ -250,22 +254,22 @@ mod tests {
     #[test]
     fn several_results_of_one_attempt_all_count() {
         let mut tally = Tally::default();
-        for state in [State::Passed, State::Passed, State::Failed] {
+        for state in [TestOutcome::Passed, TestOutcome::Passed, TestOutcome::Failed] {
             assert!(!count(&mut tally, &result("a", 1, state, false), true));
         }
         assert_eq!((tally.totals().passed, tally.totals().failed), (2, 1));
     }
 
-    fn row(name: &str, attempt: u32, state: State) -> TestResult {
+    fn row(name: &str, attempt: u32, state: TestOutcome) -> TestResult {
         TestResult { name: name.to_owned(), ..result("a", attempt, state, false) }
     }
 
     #[test]
     fn a_later_attempt_replaces_rows_by_name_and_order() {
-        use State::{Failed, Passed};
+        use TestOutcome::{Failed, Passed};
 
         let mut tally = Tally::default();
-        let mut rows = |all: &[(&str, State)], attempt| -> Vec<usize> {
+        let mut rows = |all: &[(&str, TestOutcome)], attempt| -> Vec<usize> {
             all.iter()
                 .map(|(name, state)| tally.count(&row(name, attempt, *state), attempt, true).row)
                 .collect()
@@ -286,13 +290,13 @@ mod tests {
         for attempt in 1..=2 {
             for number in 0..ROWS {
                 let counted =
-                    tally.count(&row(&format!("row {number}"), attempt, State::Failed), attempt, true);
+                    tally.count(&row(&format!("row {number}"), attempt, TestOutcome::Failed), attempt, true);
                 assert_eq!(counted.row, number);
             }
         }
         // Attempts with one result each.
         for attempt in 3..100_000 {
-            assert_eq!(tally.count(&row("row 0", attempt, State::Failed), attempt, true).row, 0);
+            assert_eq!(tally.count(&row("row 0", attempt, TestOutcome::Failed), attempt, true).row, 0);
         }
         assert_eq!(tally.totals().total(), 200_000);
     }
@@ -302,41 +306,43 @@ mod tests {
     fn a_row_of_many_does_not_resolve_others() {
         let mut tally = Tally::default();
         for number in 0..5001 {
-            let state = if number == 0 { State::Failed } else { State::Passed };
+            let state = if number == 0 { TestOutcome::Failed } else { TestOutcome::Passed };
             tally.count(&row(&format!("row {number}"), 1, state), 1, false);
         }
-        tally.count(&row("row 5000", 2, State::Passed), 2, true);
+        tally.count(&row("row 5000", 2, TestOutcome::Passed), 2, true);
         assert_eq!(tally.totals().failures(), 1);
-        assert!(tally.count(&row("row 0", 2, State::Passed), 2, true).flaky);
+        assert!(tally.count(&row("row 0", 2, TestOutcome::Passed), 2, true).flaky);
     }
 
     #[test]
     fn a_failed_clean_up_that_a_passed_attempt_lacks_is_an_earlier_attempt() {
         let mut tally = Tally::default();
-        count(&mut tally, &row("T", 1, State::Timeout), false);
-        count(&mut tally, &row("[Test Cleanup Failure (T)]", 1, State::Error), false);
-        assert!(count(&mut tally, &row("T", 2, State::Passed), true));
+        count(&mut tally, &row("T", 1, TestOutcome::Timeout), false);
+        count(&mut tally, &row("[Test Cleanup Failure (T)]", 1, TestOutcome::Error), false);
+        assert!(count(&mut tally, &row("T", 2, TestOutcome::Passed), true));
         assert_eq!(tally.settle(), [(1, 0)]);
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() });
         // Other rows were not run again, so their failures are not resolved.
         for other in ["other", "[Test Cleanup Failure (other)]"] {
             let mut tally = Tally::default();
-            count(&mut tally, &row("T", 1, State::Passed), false);
-            count(&mut tally, &row(other, 1, State::Failed), false);
-            count(&mut tally, &row("T", 2, State::Passed), true);
+            count(&mut tally, &row("T", 1, TestOutcome::Passed), false);
+            count(&mut tally, &row(other, 1, TestOutcome::Failed), false);
+            count(&mut tally, &row("T", 2, TestOutcome::Passed), true);
             assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
         }
         let mut tally = Tally::default();
-        for (name, state) in [("x", State::Passed), ("y", State::Failed), ("z", State::Failed)] {
+        for (name, state) in
+            [("x", TestOutcome::Passed), ("y", TestOutcome::Failed), ("z", TestOutcome::Failed)]
+        {
             count(&mut tally, &row(name, 1, state), false);
         }
-        count(&mut tally, &row("y", 2, State::Failed), true);
+        count(&mut tally, &row("y", 2, TestOutcome::Failed), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().total()), (vec![], 2, 3));
     }
 
     #[test]
     fn a_skipped_attempt_does_not_resolve_a_failure() {
-        use State::{Failed, Passed, Skipped};
+        use TestOutcome::{Failed, Passed, Skipped};
 
         let mut tally = Tally::default();
         count(&mut tally, &result("a", 1, Failed, false), false);
@@ -358,16 +364,16 @@ mod tests {
     #[test]
     fn a_failed_row_that_a_skipped_attempt_lacks_remains() {
         let mut tally = Tally::default();
-        count(&mut tally, &row("T", 1, State::Passed), false);
-        count(&mut tally, &row("clean-up of T", 1, State::Failed), false);
-        count(&mut tally, &row("T", 2, State::Skipped), true);
+        count(&mut tally, &row("T", 1, TestOutcome::Passed), false);
+        count(&mut tally, &row("clean-up of T", 1, TestOutcome::Failed), false);
+        count(&mut tally, &row("T", 2, TestOutcome::Skipped), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().skipped), (vec![], 1, 1));
         // With several rows, the skipped one has failed.
         let mut tally = Tally::default();
-        count(&mut tally, &row("x", 1, State::Passed), false);
-        count(&mut tally, &row("y", 1, State::Failed), false);
-        count(&mut tally, &row("x", 2, State::Passed), true);
-        count(&mut tally, &row("y", 2, State::Skipped), true);
+        count(&mut tally, &row("x", 1, TestOutcome::Passed), false);
+        count(&mut tally, &row("y", 1, TestOutcome::Failed), false);
+        count(&mut tally, &row("x", 2, TestOutcome::Passed), true);
+        count(&mut tally, &row("y", 2, TestOutcome::Skipped), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
     }
 
@@ -375,16 +381,16 @@ mod tests {
     fn a_failed_clean_up_never_replaces_its_test() {
         let mut tally = Tally::default();
         let mut row = |name, attempt, state| tally.count(&row(name, attempt, state), attempt, true).row;
-        assert_eq!(row("T(a: (1))", 1, State::Failed), 0);
+        assert_eq!(row("T(a: (1))", 1, TestOutcome::Failed), 0);
         assert_eq!(
-            row("[Test Cleanup Failure (T(a: (1)))]", 2, State::Failed),
+            row("[Test Cleanup Failure (T(a: (1)))]", 2, TestOutcome::Failed),
             1,
             "the clean-up is reported first"
         );
-        assert_eq!(row("T(a: (1))", 2, State::Failed), 0);
+        assert_eq!(row("T(a: (1))", 2, TestOutcome::Failed), 0);
         // The next attempt has both, in any order. Rows with other names are matched by order.
-        assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 3, State::Failed), 1);
-        assert_eq!(row("T(a: (2))", 3, State::Passed), 0);
+        assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 3, TestOutcome::Failed), 1);
+        assert_eq!(row("T(a: (2))", 3, TestOutcome::Passed), 0);
         assert_eq!((tally.totals().total(), tally.totals().failed), (2, 1));
     }
 
@@ -392,12 +398,12 @@ mod tests {
     fn attempts_of_the_application_are_counted_per_process() {
         let mut tally = Tally::default();
         for attempt in 1..=3 {
-            tally.count(&result("a", attempt, State::Failed, attempt < 3), 1, false);
+            tally.count(&result("a", attempt, TestOutcome::Failed, attempt < 3), 1, false);
         }
         assert_eq!((tally.totals().total(), tally.totals().failed), (1, 1));
-        tally.count(&result("a", 2, State::Failed, true), 2, true);
-        assert!(tally.count(&result("a", 2, State::Passed, false), 2, true).flaky);
-        let late = tally.count(&result("a", 1, State::Failed, false), 1, false);
+        tally.count(&result("a", 2, TestOutcome::Failed, true), 2, true);
+        assert!(tally.count(&result("a", 2, TestOutcome::Passed, false), 2, true).flaky);
+        let late = tally.count(&result("a", 1, TestOutcome::Failed, false), 1, false);
         assert_eq!(late, Counted { row: 0, flaky: false, outdated: true });
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 5, ..Totals::default() });
     }
@@ -405,34 +411,35 @@ mod tests {
     #[test]
     fn superseded_results_do_not_count() {
         let mut tally = Tally::default();
-        assert!(!count(&mut tally, &result("a", 1, State::Failed, true), true));
-        assert!(count(&mut tally, &result("a", 1, State::Passed, false), true));
+        assert!(!count(&mut tally, &result("a", 1, TestOutcome::Failed, true), true));
+        assert!(count(&mut tally, &result("a", 1, TestOutcome::Passed, false), true));
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 1, ..Totals::default() });
     }
 
     #[test]
     fn a_superseded_row_is_not_replaced_within_its_attempt() {
-        let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, State::Failed) };
+        let superseded =
+            |name, attempt| TestResult { superseded: true, ..row(name, attempt, TestOutcome::Failed) };
         let mut tally = Tally::default();
         count(&mut tally, &superseded("x", 1), true);
-        assert!(!count(&mut tally, &row("y", 1, State::Passed), true));
+        assert!(!count(&mut tally, &row("y", 1, TestOutcome::Passed), true));
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
         // Only one of two rows is run again.
         let mut tally = Tally::default();
-        let places = [superseded("x", 1), superseded("y", 1), row("x", 2, State::Passed)]
+        let places = [superseded("x", 1), superseded("y", 1), row("x", 2, TestOutcome::Passed)]
             .map(|result| tally.count(&result, 1, true).row);
         assert_eq!((places, tally.settle(), tally.totals().failed), ([0, 1, 0], vec![], 1));
         // A later attempt may have another name.
         let mut tally = Tally::default();
         count(&mut tally, &superseded("x (1 ms)", 1), true);
-        assert!(count(&mut tally, &row("x (2 ms)", 2, State::Passed), true));
+        assert!(count(&mut tally, &row("x (2 ms)", 2, TestOutcome::Passed), true));
         assert_eq!(tally.totals().total(), 1);
     }
 
     /// A process may repeat rows one after the other, and report each row when it is done.
     #[test]
     fn rows_of_a_process_count_attempts_separately() {
-        use State::{Failed, Passed};
+        use TestOutcome::{Failed, Passed};
 
         let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, Failed) };
         for number in [0, 1] {
@@ -460,7 +467,7 @@ mod tests {
         assert_eq!((tally.totals().failures(), tally.totals().total()), (1, 2));
         // A failed clean-up belongs to an earlier attempt only if it is superseded. It may be reported before or after
         // its test.
-        let clean_up = row("[Test Cleanup Failure (T)]", 1, State::Error);
+        let clean_up = row("[Test Cleanup Failure (T)]", 1, TestOutcome::Error);
         for (superseded, merged) in [(true, vec![(1, 0)]), (false, vec![])] {
             let mut tally = Tally::default();
             tally.count(&row("T", 1, Failed), 1, true);
@@ -473,16 +480,20 @@ mod tests {
     #[test]
     fn a_failure_is_settled_when_no_attempt_is_left() {
         let mut tally = Tally::default();
-        count(&mut tally, &result("a", 1, State::Failed, false), false);
-        count(&mut tally, &result("b", 1, State::Error, false), true);
-        count(&mut tally, &TestResult { quarantined: true, ..result("c", 1, State::Failed, false) }, true);
-        count(&mut tally, &result("d", 1, State::Failed, true), true);
-        count(&mut tally, &result("d", 1, State::Passed, false), true);
+        count(&mut tally, &result("a", 1, TestOutcome::Failed, false), false);
+        count(&mut tally, &result("b", 1, TestOutcome::Error, false), true);
+        count(
+            &mut tally,
+            &TestResult { quarantined: true, ..result("c", 1, TestOutcome::Failed, false) },
+            true,
+        );
+        count(&mut tally, &result("d", 1, TestOutcome::Failed, true), true);
+        count(&mut tally, &result("d", 1, TestOutcome::Passed, false), true);
         assert_eq!((tally.settled(), tally.totals().failures()), (1, 2));
-        count(&mut tally, &result("a", 2, State::Failed, false), true);
+        count(&mut tally, &result("a", 2, TestOutcome::Failed, false), true);
         assert_eq!(tally.settled(), 2);
         // The application itself runs the test once more.
-        count(&mut tally, &result("a", 3, State::Passed, false), true);
+        count(&mut tally, &result("a", 3, TestOutcome::Passed, false), true);
         assert_eq!((tally.settled(), tally.totals().failures()), (1, 1));
     }
 }

@@ -8,7 +8,7 @@ use runtap_mtp::{
     Introduction, LaunchEnd, LaunchId, Module, ModuleFailure, ModuleId, RunEvent, TestResult, Totals,
 };
 use runtap_test::plan::{ModuleKey, Outcome};
-use runtap_test_report::{Attempt, Memory, Module as Reported, Run, State, TestResult as Reporting};
+use runtap_test_report::{Attempt, Memory, Module as Reported, Run, TestOutcome, TestResult as Reporting};
 
 const MODULE: ModuleId = ModuleId(0);
 const LAUNCH: LaunchId = LaunchId(1);
@@ -46,11 +46,11 @@ fn results() -> Memory {
         ..Reporting::default()
     };
     let all = vec![
-        result("a", State::Passed),
-        result("b", State::Failed),
-        result("c", State::Cancelled),
-        result("d", State::Skipped),
-        Reporting { earlier: vec![attempt(State::Error)], ..result("flaky", State::Passed) },
+        result("a", TestOutcome::Passed),
+        result("b", TestOutcome::Failed),
+        result("c", TestOutcome::Cancelled),
+        result("d", TestOutcome::Skipped),
+        Reporting { earlier: vec![attempt(TestOutcome::Error)], ..result("flaky", TestOutcome::Passed) },
     ];
     Memory::new(run, [(Reported::new("/a/Shop.dll"), all)])
 }

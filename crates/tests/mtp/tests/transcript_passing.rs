@@ -1,5 +1,5 @@
-//! A tap between two sides that may be anything: nothing that passes is changed, nothing that was heard is lost, and
-//! nobody is held up for ever.
+//! A proxy between arbitrary peers: forwarded bytes are unchanged, received messages are recorded completely, and no peer
+//! waits forever.
 
 mod transcript;
 
@@ -261,7 +261,7 @@ fn a_side_that_dies_in_the_middle_of_a_frame_takes_the_other_with_it() {
 fn what_the_dead_have_said_is_not_lost() {
     let between = Between::new();
     let (host, server) = between.connect();
-    // Nobody reads, and both are gone at once.
+    // Neither side reads, and both close at once.
     let results: Vec<_> = (0..200).flat_map(|_| session(SessionEventType::START)).collect();
     { &host }.write_all(&results).unwrap();
     host.shutdown(Shutdown::Write).unwrap();
@@ -317,7 +317,7 @@ fn a_flood_of_connections_is_bounded() {
     let between = Between::new();
     let held: Vec<_> = (0..400).map(|_| UnixStream::connect(between.tap.path()).unwrap()).collect();
     let accepted: Vec<_> = (0..200).map(|_| between.server.accept().unwrap().0).collect();
-    // The last ones are turned away, and nobody dials the server for them.
+    // The last connections are rejected, without connections to the server.
     let last = held.last().unwrap();
     last.set_read_timeout(Some(SOON)).unwrap();
     ends(last);

@@ -1,4 +1,4 @@
-//! The recordings of real applications, as somebody else has made them: shown, checked, and played back to our own server.
+//! Recordings of real applications, made with another tool: shown, checked, and replayed to the server of this crate.
 
 mod transcript;
 
@@ -67,7 +67,7 @@ fn without_open_lines_that_is_all_that_is_found_besides() {
     }
 }
 
-/// Plays a recording to a server of ours.
+/// Replays a recording to the server of this crate.
 fn played(recording: &Listed, mode: Mode, execution_id: Option<&str>) -> (Memory, Played, Tally) {
     played_lines(recording, lines(&recording.path).unwrap(), mode, execution_id)
 }
@@ -133,9 +133,9 @@ fn every_run_can_be_played_to_another_server() {
             ("Passed", tally.totals.passed),
             ("Failed", tally.totals.failed),
             ("Skipped", tally.totals.skipped),
-            ("Error", tally.error),
-            ("Timeout", tally.timeout),
-            ("Cancelled", tally.cancelled),
+            ("Error", tally.totals.error),
+            ("Timeout", tally.totals.timeout),
+            ("Cancelled", tally.totals.cancelled),
         ] {
             let recorded = before.iter().filter(|row| is_state(row, state)).count() as u64;
             // One that a later attempt in the same process replaces is not counted.

@@ -23,7 +23,7 @@ use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 
 use crate::source::{self, Broken};
-use crate::{Artifact, Attempt, Module, Source, State, TestResult, id, json, text, time};
+use crate::{Artifact, Attempt, Module, Source, TestOutcome, TestResult, id, json, text, time};
 
 /// Writes the run as CTRF.
 ///
@@ -307,11 +307,11 @@ fn retry(number: usize, attempt: &Attempt) -> Retry<'_> {
     }
 }
 
-fn status(state: State) -> &'static str {
+fn status(state: TestOutcome) -> &'static str {
     match state {
-        State::Passed => "passed",
-        State::Skipped => "skipped",
-        State::Failed | State::Error | State::Timeout | State::Cancelled => "failed",
+        TestOutcome::Passed => "passed",
+        TestOutcome::Skipped => "skipped",
+        TestOutcome::Failed | TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => "failed",
     }
 }
 

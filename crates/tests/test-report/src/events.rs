@@ -22,7 +22,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::{
-    Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, json, time,
+    Artifact, Exception, Level, Location, Message, Module, Run, TestOutcome, TestResult, Totals, Trait, json,
+    time,
 };
 
 /// The buffer capacity that is kept for the next line, in bytes.
@@ -203,7 +204,7 @@ struct ResultBody<'a> {
     module: &'a str,
     uid: &'a str,
     name: &'a str,
-    state: State,
+    state: TestOutcome,
     duration_ns: Option<i64>,
     attempt: usize,
     flaky: bool,

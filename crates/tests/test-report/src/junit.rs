@@ -32,7 +32,7 @@ use std::time::SystemTime;
 
 use crate::source::{self, Broken};
 use crate::xml::{Pair, Xml};
-use crate::{Artifact, Attempt, Module, Run, Source, State, TestResult, text, time};
+use crate::{Artifact, Attempt, Module, Run, Source, TestOutcome, TestResult, text, time};
 
 /// Writes the run as JUnit XML.
 ///
@@ -162,12 +162,12 @@ impl Category {
         if result.is_forgiven() { Self::Skipped } else { Self::of_state(result.state()) }
     }
 
-    fn of_state(state: State) -> Self {
+    fn of_state(state: TestOutcome) -> Self {
         match state {
-            State::Passed => Self::Passed,
-            State::Skipped => Self::Skipped,
-            State::Failed => Self::Failure,
-            State::Error | State::Timeout | State::Cancelled => Self::Error,
+            TestOutcome::Passed => Self::Passed,
+            TestOutcome::Skipped => Self::Skipped,
+            TestOutcome::Failed => Self::Failure,
+            TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => Self::Error,
         }
     }
 }
@@ -260,7 +260,7 @@ fn write_broken<W: Write>(xml: &mut Xml<W>, run: &Run, broken: &Broken<'_>) -> i
     let seconds = time::seconds(module.duration_ns);
     xml.open("testcase", &[("name", &broken.name), ("classname", &module.name), ("time", &seconds)])?;
     let body = module.exit_code.map_or_else(String::new, |code| format!("Exit code: {code}"));
-    xml.text("error", &[("message", &broken.error), ("type", State::Error.name())], &body)?;
+    xml.text("error", &[("message", &broken.error), ("type", TestOutcome::Error.name())], &body)?;
     outputs(xml, &module.stdout, &module.stderr, &[])?;
     xml.close("testcase")?;
     xml.close("testsuite")
@@ -310,7 +310,7 @@ fn write_case<W: Write>(
         Category::Error => xml.text("error", &why(last), &last.details())?,
     }
     for attempt in &result.earlier {
-        earlier(xml, attempt, last.state == State::Passed)?;
+        earlier(xml, attempt, last.state == TestOutcome::Passed)?;
     }
     outputs(xml, &last.stdout, &last.stderr, &result.artifacts)?;
     xml.close("testcase")

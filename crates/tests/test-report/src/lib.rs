@@ -40,7 +40,7 @@ mod xml;
 
 pub use crate::facts::Facts;
 pub use crate::model::{
-    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, State, TestResult, Trait,
+    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, TestOutcome, TestResult, Trait,
 };
 pub use crate::shape::facts_from_id;
 pub use crate::source::{Memory, Source, trouble};

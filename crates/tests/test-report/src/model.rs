@@ -127,13 +127,14 @@ pub struct TestResult {
 
 impl TestResult {
     /// Returns the state of the last attempt.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> TestOutcome {
         self.last.state
     }
 
     /// Returns whether the test passed after a failed attempt.
     pub fn is_flaky(&self) -> bool {
-        self.last.state == State::Passed && self.earlier.iter().any(|attempt| attempt.state.is_failure())
+        self.last.state == TestOutcome::Passed
+            && self.earlier.iter().any(|attempt| attempt.state.is_failure())
     }
 
     /// Returns whether the test failed and is not in quarantine.
@@ -165,7 +166,7 @@ impl TestResult {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// The outcome.
-    pub state: State,
+    pub state: TestOutcome,
     /// The start, if known.
     pub started: Option<SystemTime>,
     /// The duration in nanoseconds as reported by the test application. Absent for skipped tests, and possibly wrong,
@@ -194,7 +195,7 @@ impl Attempt {
     /// Returns the reason why the attempt did not pass: the explanation or the first exception's message, or else a
     /// text for the state. `None` if the attempt passed.
     pub fn message(&self) -> Option<&str> {
-        if self.state == State::Passed {
+        if self.state == TestOutcome::Passed {
             return None;
         }
         let first = self.exceptions.first().map(|exception| exception.message.as_str());
@@ -237,10 +238,10 @@ impl Attempt {
     }
 }
 
-/// The outcome of an attempt.
+/// The outcome of a test, or of one attempt to run it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum TestOutcome {
     /// The test passed.
     #[default]
     Passed,
@@ -256,12 +257,12 @@ pub enum State {
     Cancelled,
 }
 
-impl State {
-    /// All states.
+impl TestOutcome {
+    /// All outcomes.
     pub const ALL: [Self; 6] =
         [Self::Passed, Self::Failed, Self::Skipped, Self::Error, Self::Timeout, Self::Cancelled];
 
-    /// Returns the name in reports with names defined by runtap.
+    /// Returns the name of the outcome, in results and in reports whose format does not define names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -273,18 +274,18 @@ impl State {
         }
     }
 
-    /// Returns the text for a sentence: `timed out`, or the name for all other states.
+    /// Returns the text for a sentence: `timed out`, or the name for all other outcomes.
     pub fn words(self) -> &'static str {
         if self == Self::Timeout { "timed out" } else { self.name() }
     }
 
-    /// Returns whether the state is neither passed nor skipped.
+    /// Returns whether the outcome makes a run fail: neither passed nor skipped.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::Passed | Self::Skipped)
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for TestOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

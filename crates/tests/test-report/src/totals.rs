@@ -6,7 +6,7 @@
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
-use crate::{State, TestResult};
+use crate::{TestOutcome, TestResult};
 
 /// The numbers of tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -105,14 +105,14 @@ impl Totals {
     }
 
     /// Returns the number of tests with this outcome.
-    pub fn count_mut(&mut self, state: State) -> &mut u64 {
+    pub fn count_mut(&mut self, state: TestOutcome) -> &mut u64 {
         match state {
-            State::Passed => &mut self.passed,
-            State::Failed => &mut self.failed,
-            State::Skipped => &mut self.skipped,
-            State::Error => &mut self.error,
-            State::Timeout => &mut self.timeout,
-            State::Cancelled => &mut self.cancelled,
+            TestOutcome::Passed => &mut self.passed,
+            TestOutcome::Failed => &mut self.failed,
+            TestOutcome::Skipped => &mut self.skipped,
+            TestOutcome::Error => &mut self.error,
+            TestOutcome::Timeout => &mut self.timeout,
+            TestOutcome::Cancelled => &mut self.cancelled,
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::Attempt;
 
-    fn result(states: &[State], quarantined: bool) -> TestResult {
+    fn result(states: &[TestOutcome], quarantined: bool) -> TestResult {
         let mut attempts = states.iter().map(|&state| Attempt { state, ..Attempt::default() });
         let last = attempts.next_back().unwrap();
         TestResult { last, earlier: attempts.collect(), quarantined, ..TestResult::default() }
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn a_test_counts_once_and_by_its_last_attempt() {
         let mut totals = Totals::default();
-        for state in State::ALL {
+        for state in TestOutcome::ALL {
             totals.add(&result(&[state], false));
         }
-        totals.add(&result(&[State::Failed, State::Timeout, State::Passed], false));
-        totals.add(&result(&[State::Failed, State::Failed], true));
+        totals.add(&result(&[TestOutcome::Failed, TestOutcome::Timeout, TestOutcome::Passed], false));
+        totals.add(&result(&[TestOutcome::Failed, TestOutcome::Failed], true));
         let expected = Totals {
             passed: 2,
             failed: 2,

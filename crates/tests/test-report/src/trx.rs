@@ -35,7 +35,7 @@ use uuid::Uuid;
 use crate::source;
 use crate::xml::Xml;
 use crate::{
-    Attempt, Exception, Level, Module, Run, Source, State, TestResult, Trait, id, text, time, trouble,
+    Attempt, Exception, Level, Module, Run, Source, TestOutcome, TestResult, Trait, id, text, time, trouble,
 };
 
 const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
@@ -90,7 +90,7 @@ impl<'a> Broken<'a> {
         let started = broken.started(run);
         let source::Broken { number, module, name, error } = broken;
         let last = Attempt {
-            state: State::Failed,
+            state: TestOutcome::Failed,
             started: Some(started),
             duration_ns: Some(i64::try_from(module.duration_ns).unwrap_or(i64::MAX)),
             exceptions: vec![Exception { message: error, ..Exception::default() }],
@@ -198,10 +198,10 @@ fn machine(run: &Run) -> &str {
 
 fn outcome(result: &TestResult) -> &'static str {
     match result.state() {
-        State::Passed => "Passed",
-        State::Skipped => "NotExecuted",
+        TestOutcome::Passed => "Passed",
+        TestOutcome::Skipped => "NotExecuted",
         _ if result.quarantined => "NotExecuted",
-        State::Failed | State::Error | State::Timeout | State::Cancelled => "Failed",
+        TestOutcome::Failed | TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => "Failed",
     }
 }
 
@@ -214,7 +214,9 @@ fn message(result: &TestResult) -> Option<String> {
     }
     text.push_str(last.message()?);
     match last.state {
-        State::Timeout | State::Cancelled | State::Error if !text.contains(last.state.words()) => {
+        TestOutcome::Timeout | TestOutcome::Cancelled | TestOutcome::Error
+            if !text.contains(last.state.words()) =>
+        {
             text = format!("{}: {text}", last.state.words());
         }
         _ => {}
@@ -381,7 +383,7 @@ fn count_timeouts(source: &impl Source) -> io::Result<u64> {
     for number in 0..source.modules().len() {
         for index in 0..source.count(number) {
             let result = source.result(number, index)?;
-            count += u64::from(result.state() == State::Timeout && result.is_failure());
+            count += u64::from(result.state() == TestOutcome::Timeout && result.is_failure());
         }
     }
     Ok(count)

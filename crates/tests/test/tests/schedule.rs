@@ -102,7 +102,7 @@ fn what_gains_little_is_not_split() {
     // The framework runs both at the same time already.
     let concurrent = Module { concurrency_percent: 200, ..module(5_000) };
     assert_eq!(uids(&schedule(&[concurrent], &options(2))), [["*"]]);
-    // Nobody knows whether these are all tests.
+    // It is unknown whether these are all tests.
     let unlisted = Module { listed: false, ..module(60_000) };
     assert_eq!(uids(&schedule(&[unlisted], &options(2))), [["*"]]);
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use runtap_nettrace::{Item, Join, Part, Reader, Scan};
+use runtap_nettrace::{Join, Part, Reader, Scan, StreamItem};
 
 use crate::source::budget::Exceeded;
 
@@ -222,7 +222,7 @@ fn read_part(
     file: &File,
     part: &Part,
     buffer: &mut [u8],
-    mut visit: impl FnMut(&Item<'_>),
+    mut visit: impl FnMut(&StreamItem<'_>),
 ) -> io::Result<Reader> {
     let mut reader = part.reader();
     for piece in part.pieces() {
@@ -284,8 +284,8 @@ mod tests {
     }
 
     impl Observe for Seen {
-        fn item(&mut self, item: &Item<'_>) {
-            if let Item::Event(event) = item {
+        fn item(&mut self, item: &StreamItem<'_>) {
+            if let StreamItem::Event(event) = item {
                 self.times.push(event.timestamp);
             }
         }

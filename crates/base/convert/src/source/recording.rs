@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
+use runtap_nettrace::{InOrder, Join, PartialReason, Reader, StreamItem, TraceHeader};
 
 use crate::source::budget::{Budget, Exceeded, Step};
 use crate::source::{Error, ForeignFile, Input, MaxSize, parallel};
@@ -190,7 +190,7 @@ impl Recording {
     ///
     /// # Errors
     /// If the file cannot be read or is not a recording.
-    pub fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> Result<(), Error> {
+    pub fn read(&mut self, mut visit: impl FnMut(&StreamItem<'_>)) -> Result<(), Error> {
         self.pieces(|recording, piece| {
             if piece.is_empty() {
                 recording.reader.finish();
@@ -213,7 +213,7 @@ impl Recording {
     /// See [`Self::read`]; also if `visit` fails.
     pub fn read_in_order<E: From<Error>>(
         &mut self,
-        mut visit: impl FnMut(&Item<'_>) -> Result<(), E>,
+        mut visit: impl FnMut(&StreamItem<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.pieces(|recording, piece| {
             let Self { in_order, path, start, .. } = recording;

@@ -197,7 +197,7 @@ fn an_exchanged_file_replaces_nothing() {
     let folder = folder();
     let (to, other) = (folder.path().join("result"), folder.path().join("other"));
     fs::write(&to, "what was there").unwrap();
-    fs::write(&other, "somebody else's").unwrap();
+    fs::write(&other, "another file").unwrap();
     let draft = PendingFile::of(&to).unwrap();
     draft.file().write_all(b"ours").unwrap();
     let place = draft.place();

@@ -17,7 +17,7 @@ pub(crate) unsafe fn owned(handle: HANDLE) -> io::Result<OwnedHandle> {
     if handle.is_null() || handle == INVALID_HANDLE_VALUE {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: valid and nobody else's, says the caller.
+    // SAFETY: the caller guarantees that the handle is valid and has no other owner.
     Ok(unsafe { OwnedHandle::from_raw_handle(handle) })
 }
 

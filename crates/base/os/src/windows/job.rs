@@ -27,7 +27,7 @@ impl Job {
     /// If the job cannot be created.
     #[expect(unsafe_code, reason = "calls of the system, which read a structure")]
     pub fn new() -> io::Result<Self> {
-        // SAFETY: takes nothing of ours, and gives a new handle or null.
+        // SAFETY: all pointers are null; the result is a new handle or null.
         let job = unsafe { owned(CreateJobObjectW(ptr::null(), ptr::null())) }?;
         let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
         limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;

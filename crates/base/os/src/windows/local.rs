@@ -251,7 +251,7 @@ impl End {
         patience: impl FnOnce() -> u32,
         start: impl FnOnce(*mut OVERLAPPED) -> i32,
     ) -> io::Result<usize> {
-        // SAFETY: takes nothing of ours, and gives a new handle or null.
+        // SAFETY: all pointers are null; the result is a new handle or null.
         let event = unsafe { owned(CreateEventW(ptr::null(), 1, 0, ptr::null())) }?;
         let mut work = OVERLAPPED { hEvent: event.as_raw_handle(), ..Default::default() };
         let work: *mut OVERLAPPED = &raw mut work;

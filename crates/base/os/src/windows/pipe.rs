@@ -78,7 +78,7 @@ fn for_us_alone<T>(make: impl FnOnce(*mut SECURITY_ATTRIBUTES) -> io::Result<T>)
             SECURITY_ATTRIBUTES { nLength: size, lpSecurityDescriptor: descriptor, bInheritHandle: 0 };
         make(&raw mut attributes)
     });
-    // SAFETY: allocated by the first call, for us to free; the pipe has a copy.
+    // SAFETY: allocated by the first call, which leaves freeing to the caller; the pipe has a copy.
     unsafe { LocalFree(descriptor) };
     made
 }

@@ -73,7 +73,7 @@ pub(crate) fn trace() -> Trace {
     builder.finish()
 }
 
-/// What whoever knows the program would say of its frames.
+/// Returns a frame with the origin and the kind that a source would state.
 fn frame<'a>(module: &'a str, name: &'a str) -> Frame<'a> {
     let origin = if module.starts_with("System.") { Origin::Runtime } else { Origin::Own };
     let frame = Frame::new(Some(module).filter(|module| *module != "?"), name).of(origin);

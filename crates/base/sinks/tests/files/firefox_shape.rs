@@ -33,7 +33,7 @@ fn written(trace: &Trace) -> Value {
     firefox::json(&bytes)
 }
 
-/// The same by the other crate.
+/// Returns the profile that the crate `fxprof-processed-profile` writes for this trace.
 fn theirs() -> Value {
     let start = ReferenceTimestamp::from_millis_since_unix_epoch(f64::from(START_MS));
     let mut profile = Profile::new("app", start, SamplingInterval::from_nanos(1_000_000));
@@ -110,7 +110,7 @@ fn the_version_and_the_members_are_those_of_the_authors_crate() {
     );
     for table in ["frameTable", "funcTable", "stackTable", "stringArray"] {
         let [ours, theirs] = [&ours, &theirs].map(|profile| profile["threads"][0][table].clone());
-        // The one category that is used is the third of ours and the second of theirs.
+        // The only used category is the third of this crate and the second of the other one.
         let without_category = |mut table: Value| {
             table.as_object_mut().map(|table| table.remove("category"));
             table

@@ -40,7 +40,7 @@ proptest! {
             sums.insert(profile["name"].as_str().expect("a name").to_owned(), sum);
         }
         prop_assert_eq!(sums, weights(&trace, view));
-        prop_assert!(used.iter().all(|u| *u), "frames that nobody uses are left out");
+        prop_assert!(used.iter().all(|u| *u), "unused frames are left out");
     }
 
     #[test]

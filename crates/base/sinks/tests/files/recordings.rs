@@ -82,7 +82,7 @@ pub(crate) fn bytes(format: Format, trace: &Trace, options: &Options) -> Option<
     }
 }
 
-/// The same of a format that is text.
+/// Returns the output of a text format, or `None` if [`bytes`] returns `None`.
 pub(crate) fn written(format: Format, trace: &Trace, options: &Options) -> Option<String> {
     bytes(format, trace, options).map(|bytes| String::from_utf8(bytes).expect("the format is UTF-8"))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use runtap_mtp::{ModuleId, State, TestResult};
+use runtap_mtp::{ModuleId, TestOutcome, TestResult};
 use runtap_test_report::{Attempt, TestResult as Reported};
 
 use super::format::{MAX_NAME, cleaned, full_name, time};
@@ -93,7 +93,7 @@ impl Failures {
 }
 
 /// Returns the text for a failure's state.
-pub(super) fn word(state: State, quarantined: bool) -> String {
+pub(super) fn word(state: TestOutcome, quarantined: bool) -> String {
     if quarantined { format!("{} in quarantine", state.name()) } else { state.name().to_owned() }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use runtap_test_report::Exception;
 
-    fn ended(row: usize, attempt: u32, state: State) -> TestResult {
+    fn ended(row: usize, attempt: u32, state: TestOutcome) -> TestResult {
         TestResult { row, attempt, state, ..TestResult::default() }
     }
 
@@ -142,14 +142,14 @@ mod tests {
         let mut failures = Failures::default();
         let works = Reported { name: "Works".into(), ..Reported::default() };
         for row in [0, 1] {
-            failures.take(ModuleId(0), &ended(row, 1, State::Failed), &works);
+            failures.take(ModuleId(0), &ended(row, 1, TestOutcome::Failed), &works);
         }
-        failures.take(ModuleId(0), &ended(1, 2, State::Failed), &works);
-        failures.take(ModuleId(0), &TestResult { flaky: true, ..ended(0, 2, State::Passed) }, &works);
+        failures.take(ModuleId(0), &ended(1, 2, TestOutcome::Failed), &works);
+        failures.take(ModuleId(0), &TestResult { flaky: true, ..ended(0, 2, TestOutcome::Passed) }, &works);
         assert_eq!(names(&failures), ["Works"]);
-        failures.take(ModuleId(1), &ended(1, 2, State::Passed), &works);
+        failures.take(ModuleId(1), &ended(1, 2, TestOutcome::Passed), &works);
         assert_eq!(names(&failures), ["Works"], "another application's test");
-        let late = TestResult { outdated: true, ..ended(1, 1, State::Passed) };
+        let late = TestResult { outdated: true, ..ended(1, 1, TestOutcome::Passed) };
         failures.take(ModuleId(0), &late, &works);
         assert_eq!(names(&failures), ["Works"], "a later attempt is known");
     }
@@ -159,10 +159,10 @@ mod tests {
         let mut failures = Failures::default();
         let case = |name: &str| Reported { name: name.into(), ..Reported::default() };
         for (row, name) in ["case 1", "case 2"].into_iter().enumerate() {
-            failures.take(ModuleId(0), &ended(row, 1, State::Failed), &case(name));
+            failures.take(ModuleId(0), &ended(row, 1, TestOutcome::Failed), &case(name));
         }
         assert_eq!(names(&failures), ["case 1", "case 2"]);
-        failures.take(ModuleId(0), &ended(0, 2, State::Skipped), &case("case 1"));
+        failures.take(ModuleId(0), &ended(0, 2, TestOutcome::Skipped), &case("case 1"));
         assert_eq!(names(&failures), ["case 2"]);
         assert_eq!(failures.forget(ModuleId(0), 1).unwrap().name, "case 2");
         assert!(failures.is_empty() && failures.by_row.is_empty());
@@ -178,7 +178,7 @@ mod tests {
             ..Exception::default()
         };
         let attempt = Attempt { exceptions: vec![exception], ..Attempt::default() };
-        let attempt = Attempt { state: State::Failed, ..attempt };
+        let attempt = Attempt { state: TestOutcome::Failed, ..attempt };
         assert_eq!(
             explanation(&attempt),
             "    one\n    two\n    three\n    …\n    at Shop.Cart.Add() in /src/Cart.cs:line 7\n    at Shop.Tests.Adds() in /src/Tests.cs:line 3\n"

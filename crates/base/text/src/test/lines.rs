@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use runtap_mtp::{
-    LaunchEnd, Level, Module, ModuleFailure, ModuleId, RunEvent, State, TestResult, Totals, code,
+    LaunchEnd, Level, Module, ModuleFailure, ModuleId, RunEvent, TestOutcome, TestResult, Totals, code,
 };
 use runtap_test_report::{Attempt, TestResult as Reported};
 
@@ -195,20 +195,20 @@ impl<W: Write + Send + 'static> Lines<W> {
         if !result.outdated {
             self.flaky.remove(&(module, result.row));
         }
-        if result.state == State::Passed && !result.flaky && self.detail != Detail::Detailed {
+        if result.state == TestOutcome::Passed && !result.flaky && self.detail != Detail::Detailed {
             return Ok(());
         }
         let (name, attempt) = (full_name(reported), &reported.last);
         let again = if result.attempt > 1 { format!(" (try {})", result.attempt) } else { String::new() };
         let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         match result.state {
-            State::Passed if result.flaky => {
+            TestOutcome::Passed if result.flaky => {
                 self.flaky.insert((module, result.row), name.clone());
                 writeln!(self.out, "{WARNING}flaky{WARNING:#}{again} {name}{took}")
             }
-            State::Passed => writeln!(self.out, "{SUCCESS}passed{SUCCESS:#}{again} {name}{took}"),
-            State::Skipped if self.detail == Detail::Minimal => Ok(()),
-            State::Skipped => {
+            TestOutcome::Passed => writeln!(self.out, "{SUCCESS}passed{SUCCESS:#}{again} {name}{took}"),
+            TestOutcome::Skipped if self.detail == Detail::Minimal => Ok(()),
+            TestOutcome::Skipped => {
                 writeln!(self.out, "{WARNING}skipped{WARNING:#}{again} {name}")?;
                 match attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
                     Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), MAX_LINE)),

@@ -27,7 +27,7 @@ mod state;
 mod view;
 
 use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
-use runtap_nettrace::{Item, Observe, TraceHeader};
+use runtap_nettrace::{Observe, StreamItem, TraceHeader};
 
 use self::activity::{Activities, Awaited};
 use self::collect::{Collector, Raw, RawKind};
@@ -138,11 +138,11 @@ impl DotnetTraceBuilder {
 }
 
 impl Observe for DotnetTraceBuilder {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.names.item(item);
         match item {
-            Item::Header(header) => self.header = Some((*header).clone()),
-            Item::Event(event) => {
+            StreamItem::Header(header) => self.header = Some((*header).clone()),
+            StreamItem::Event(event) => {
                 self.modules.event(event);
                 if event.sorted {
                     self.complete_until = event.timestamp;
@@ -161,8 +161,8 @@ impl Observe for DotnetTraceBuilder {
                     });
                 }
             }
-            Item::Metadata(metadata) => self.collector.redefined(metadata.id),
-            Item::SequencePoint(point) => {
+            StreamItem::Metadata(metadata) => self.collector.redefined(metadata.id),
+            StreamItem::SequencePoint(point) => {
                 self.complete_until = point.timestamp;
                 if point.flushes_metadata() {
                     self.collector.forget_kinds();

@@ -248,7 +248,7 @@ fn arguments(payload: Payload<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use runtap_nettrace::{EventToWrite, Field, Item, TraceHeader, Uuid, Writer};
+    use runtap_nettrace::{EventToWrite, Field, StreamItem, TraceHeader, Uuid, Writer};
     use runtap_wire::Writer as Bytes;
 
     use super::*;
@@ -270,7 +270,7 @@ mod tests {
         reader.feed(&stream.finish());
         reader.finish();
         while let Some(item) = reader.next().unwrap() {
-            if let Item::Event(event) = item {
+            if let StreamItem::Event(event) = item {
                 let metadata = event.metadata.unwrap();
                 let schema = Schema::of(metadata, 8);
                 return Pairs::of(metadata)?.span(&event, Payload::new(&schema, event.payload), 42);

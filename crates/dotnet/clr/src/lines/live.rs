@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use runtap_nettrace::{InOrder, Item, Partial};
+use runtap_nettrace::{InOrder, Partial, StreamItem};
 
 use super::{Lines, Matched};
 
@@ -23,7 +23,7 @@ impl<W: Write> Live<W> {
     ///
     /// # Errors
     /// Returns the error of the writer.
-    pub fn feed(&mut self, bytes: &[u8], see: impl FnMut(&Item<'_>)) -> io::Result<()> {
+    pub fn feed(&mut self, bytes: &[u8], see: impl FnMut(&StreamItem<'_>)) -> io::Result<()> {
         self.reader.feed(bytes);
         self.write(see)
     }
@@ -32,7 +32,7 @@ impl<W: Write> Live<W> {
     ///
     /// # Errors
     /// Returns the error of the writer.
-    pub fn nothing_older_comes(&mut self, see: impl FnMut(&Item<'_>)) -> io::Result<()> {
+    pub fn nothing_older_comes(&mut self, see: impl FnMut(&StreamItem<'_>)) -> io::Result<()> {
         self.reader.release_all();
         self.write(see)
     }
@@ -41,13 +41,13 @@ impl<W: Write> Live<W> {
     ///
     /// # Errors
     /// Returns the error of the writer.
-    pub fn finish(&mut self, see: impl FnMut(&Item<'_>)) -> io::Result<()> {
+    pub fn finish(&mut self, see: impl FnMut(&StreamItem<'_>)) -> io::Result<()> {
         self.reader.finish();
         self.write(see)
     }
 
     /// After a damaged block, reading continues; the reader remembers the damage.
-    fn write(&mut self, mut see: impl FnMut(&Item<'_>)) -> io::Result<()> {
+    fn write(&mut self, mut see: impl FnMut(&StreamItem<'_>)) -> io::Result<()> {
         loop {
             match self.reader.next() {
                 Ok(Some(item)) => {

@@ -13,7 +13,7 @@ mod unmet;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use runtap_nettrace::{Event, Item, Observe, TraceHeader};
+use runtap_nettrace::{Event, Observe, StreamItem, TraceHeader};
 
 pub use self::live::Live;
 pub use self::unmet::{Matched, NameOf, Unmet, nearest};
@@ -98,14 +98,14 @@ impl Chooser {
     }
 
     /// Processes an item that is not an event.
-    pub fn item(&mut self, item: &Item<'_>) {
-        if let Item::Header(header) = item {
+    pub fn item(&mut self, item: &StreamItem<'_>) {
+        if let StreamItem::Header(header) = item {
             let mut header = (*header).clone();
             header.process_id = self.process.unwrap_or(header.process_id);
             self.header = Some(header);
         }
         self.decoder.item(item);
-        if let Item::Metadata(metadata) = item
+        if let StreamItem::Metadata(metadata) = item
             && !self.takes_all()
         {
             self.seen.define(metadata, self.decoder.schema_of(metadata.id));
@@ -201,11 +201,11 @@ impl<W: Write> Lines<W> {
     ///
     /// # Errors
     /// Returns the error of the writer.
-    pub fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
+    pub fn item(&mut self, item: &StreamItem<'_>) -> io::Result<()> {
         let event = match item {
-            Item::Event(event) => event,
+            StreamItem::Event(event) => event,
             item => {
-                if let Item::Metadata(metadata) = item {
+                if let StreamItem::Metadata(metadata) = item {
                     self.json.forget(metadata.id);
                 }
                 self.chooser.item(item);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::words::NamedField;
 use super::{Fields, Schema, Value};
-use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe};
+use runtap_nettrace::{Event, IdTable, Metadata, Observe, StreamItem};
 
 /// Knows the schema of every event of a stream. Must be passed every item that is not an event.
 #[derive(Debug, Clone)]
@@ -82,12 +82,12 @@ impl Decoder {
 
 impl Observe for Decoder {
     #[inline]
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Header(header) => self.pointer_size = header.pointer_size,
-            Item::Metadata(metadata) => self.define(metadata),
+            StreamItem::Header(header) => self.pointer_size = header.pointer_size,
+            StreamItem::Metadata(metadata) => self.define(metadata),
             // All events with the old definitions have been read.
-            Item::SequencePoint(point) if point.flushes_metadata() => {
+            StreamItem::SequencePoint(point) if point.flushes_metadata() => {
                 self.schemas.clear();
                 self.several.clear();
             }

@@ -309,7 +309,7 @@ fn kind(field_type: &FieldType, depth: u32) -> FieldKind {
         FieldType::VarInt => FieldKind::VarInt,
         FieldType::VarUInt => FieldKind::VarUInt,
         FieldType::Bool8 => FieldKind::Bool8,
-        // A single byte of text is no field that anybody has; the one known writer means a whole text.
+        // No known field is a single byte of text: the only known writer means a whole text.
         FieldType::Utf8Unit => FieldKind::Utf8Counted,
         // At deeper levels, many fields could refer to the same bytes.
         FieldType::RelLoc(inner) if depth == 0 => FieldKind::Located(element(inner), From::Field),

@@ -1,7 +1,7 @@
 //! Collects the events of a view until all names are known.
 
 use runtap_model::View;
-use runtap_nettrace::{Event, Item, Metadata, Observe};
+use runtap_nettrace::{Event, Metadata, Observe, StreamItem};
 
 use crate::clr;
 use crate::payload::{Decoder, Payload};
@@ -139,7 +139,7 @@ impl Collector {
     }
 
     /// Processes an item that is not an event.
-    pub(super) fn item(&mut self, item: &Item<'_>) {
+    pub(super) fn item(&mut self, item: &StreamItem<'_>) {
         self.decoder.item(item);
     }
 

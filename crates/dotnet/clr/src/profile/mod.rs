@@ -10,7 +10,7 @@ mod views;
 use std::num::NonZero;
 
 use runtap_model::{Process, Room, Run, SampleKind, ThreadTicks, Ticks, Trace, TraceBuilder, View};
-use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe, Stack, TraceHeader};
+use runtap_nettrace::{Event, IdTable, Metadata, Observe, Stack, StreamItem, TraceHeader};
 
 use self::collect::Collector;
 use self::namer::Namer;
@@ -114,20 +114,20 @@ impl ProfileBuilder {
     }
 
     #[inline(never)]
-    fn no_event(&mut self, item: &Item<'_>) {
+    fn no_event(&mut self, item: &StreamItem<'_>) {
         if let Some(requests) = &mut self.requests {
             requests.item(item);
         }
         match item {
-            Item::Header(header) => self.header = Some((*header).clone()),
-            Item::Metadata(metadata) => {
+            StreamItem::Header(header) => self.header = Some((*header).clone()),
+            StreamItem::Metadata(metadata) => {
                 self.define(metadata);
                 if let Some(part) = &mut self.part {
                     part.define(metadata);
                 }
             }
             // Metadata ids may be reused.
-            Item::SequencePoint(point) if point.flushes_metadata() => self.actions.clear(),
+            StreamItem::SequencePoint(point) if point.flushes_metadata() => self.actions.clear(),
             _ => {}
         }
         match &mut self.events {
@@ -190,7 +190,7 @@ impl ProfileBuilder {
     fn act(&mut self, Action(action): Action, event: &Event<'_>) {
         let action = action.get();
         if let Some(requests) = &mut self.requests {
-            requests.item(&Item::Event(*event));
+            requests.item(&StreamItem::Event(*event));
             return;
         }
         if action & Action::SAMPLE != 0 {
@@ -306,9 +306,9 @@ impl ProfileBuilder {
 
 impl Observe for ProfileBuilder {
     #[inline]
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Event(event) => self.event(event),
+            StreamItem::Event(event) => self.event(event),
             _ => self.no_event(item),
         }
     }

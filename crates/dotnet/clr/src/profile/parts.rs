@@ -1,7 +1,7 @@
 //! Parts of a stream that are read in parallel and joined in order. What depends on earlier parts is kept until then; a part that
 //! contains other dependent events must be read again.
 
-use runtap_nettrace::{Item, Join, Metadata, Observe};
+use runtap_nettrace::{Join, Metadata, Observe, StreamItem};
 
 use super::ProfileBuilder;
 use crate::names::NamingEvents;
@@ -41,10 +41,10 @@ impl Join for ProfileBuilder {
             return false;
         }
         if let Some(header) = &header {
-            self.item(&Item::Header(header));
+            self.item(&StreamItem::Header(header));
         }
         for metadata in &part.definitions {
-            self.item(&Item::Metadata(metadata));
+            self.item(&StreamItem::Metadata(metadata));
         }
         part.naming.replay(&mut self.names);
         self.end = self.end.max(end);

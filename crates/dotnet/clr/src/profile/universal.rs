@@ -10,7 +10,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder};
-use runtap_nettrace::{Event, Item, Metadata, Observe, TraceHeader};
+use runtap_nettrace::{Event, Metadata, Observe, StreamItem, TraceHeader};
 
 use crate::frame;
 use crate::names::LOOK_UP;
@@ -138,10 +138,10 @@ impl Universal {
     }
 
     /// Processes an item that is not an event, if it belongs to these providers.
-    pub(super) fn item(&mut self, item: &Item<'_>) {
+    pub(super) fn item(&mut self, item: &StreamItem<'_>) {
         match item {
-            Item::Header(_) => self.decoder.item(item),
-            Item::Metadata(metadata) if wants(metadata) => self.decoder.item(item),
+            StreamItem::Header(_) => self.decoder.item(item),
+            StreamItem::Metadata(metadata) if wants(metadata) => self.decoder.item(item),
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Decoder, Event, IdTable, Item, Metadata, Observe, Payload, TraceHeader};
+use super::{Decoder, Event, IdTable, Metadata, Observe, Payload, StreamItem, TraceHeader};
 
 /// The collected events sorted by time, and the clock.
 pub(super) type Collected<T> = (Vec<Kept<T>>, Clock);
@@ -39,15 +39,15 @@ impl<T> Collector<T> {
     /// Processes the next item. `keep` returns what is kept of a wanted event.
     pub(super) fn item(
         &mut self,
-        item: &Item<'_>,
+        item: &StreamItem<'_>,
         keep: impl FnOnce(&Metadata, &Event<'_>, Payload<'_>) -> Option<T>,
     ) {
         match item {
-            Item::Header(header) => self.header = Some((*header).clone()),
-            Item::Metadata(metadata) => {
+            StreamItem::Header(header) => self.header = Some((*header).clone()),
+            StreamItem::Metadata(metadata) => {
                 self.wanted.remove(metadata.id);
             }
-            Item::Event(event) => {
+            StreamItem::Event(event) => {
                 if let Some(metadata) = event.metadata
                     && self.is_wanted(metadata)
                     && let Some(what) = keep(metadata, event, self.decoder.payload(event))

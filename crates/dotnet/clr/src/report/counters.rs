@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use self::texts::{quantiles, tags};
 use super::collector::{Collected, Collector, Kept, text};
-use super::{Collect, Item, Observe, Report};
+use super::{Collect, Observe, Report, StreamItem};
 use crate::payload::{Payload, Value};
 
 /// The counters in a recording.
@@ -160,7 +160,7 @@ fn report((kept, _): Collected<EventData>) -> CountersReport {
 }
 
 impl Observe for Counters {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| {
             if metadata.provider != METERS {
                 return event_counter(&metadata.provider, payload)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept, small, text};
-use super::{Collect, Item, Observe, Report};
+use super::{Collect, Observe, Report, StreamItem};
 use crate::clr;
 
 /// The exceptions in a recording.
@@ -145,7 +145,7 @@ fn report((kept, clock): Collected<EventData>) -> ExceptionsReport {
 }
 
 impl Observe for Exceptions {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| {
             if metadata.event_id == RUNTIME_START {
                 // Native AOT has another SKU.

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::collector::{Clock, Collected, Collector, Kept, small};
-use super::{Collect, Durations, Item, Observe, Payload, Report};
+use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 use crate::suspensions::{Suspension, Suspensions, Why};
 use crate::{clr, gc};
 
@@ -150,7 +150,7 @@ fn report((kept, clock): Collected<EventData>) -> GcReport {
 }
 
 impl Observe for Gc {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
     }
 }

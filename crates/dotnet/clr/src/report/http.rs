@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept, text};
 use super::http_runs::{Id, RunTotals, Runs};
-use super::{Collect, Durations, Item, Observe, Payload, Report};
+use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 
 /// The HTTP requests in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -154,7 +154,7 @@ fn report((kept, clock): Collected<HttpEvent>) -> HttpReport {
 }
 
 impl Observe for Http {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, event, payload| {
             let by = RequestSource::of(&metadata.provider)?;
             let what = what(by, payload)?;

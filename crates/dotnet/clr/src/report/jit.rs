@@ -5,7 +5,7 @@ use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept, small, text};
-use super::{Collect, Durations, Item, Observe, Payload, Report};
+use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 use crate::clr;
 use crate::nested::Nested;
 
@@ -192,7 +192,7 @@ fn report((kept, clock): Collected<EventData>) -> JitReport {
 }
 
 impl Observe for Jit {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
     }
 }

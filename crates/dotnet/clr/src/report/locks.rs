@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept};
-use super::{Collect, Durations, Item, Observe, Report};
+use super::{Collect, Durations, Observe, Report, StreamItem};
 use crate::clr;
 
 /// The waits in a recording.
@@ -176,8 +176,8 @@ fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
 }
 
 impl Observe for Locks {
-    fn item(&mut self, item: &Item<'_>) {
-        if let Item::Event(event) = item {
+    fn item(&mut self, item: &StreamItem<'_>) {
+        if let StreamItem::Event(event) = item {
             self.end = self.end.max(event.timestamp);
         }
         self.collector.item(item, |metadata, _, payload| {

@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept, small, text};
-use super::{Collect, Item, Observe, Report};
+use super::{Collect, Observe, Report, StreamItem};
 use crate::payload::{Payload, Value};
 
 /// The log messages in a recording.
@@ -154,7 +154,7 @@ fn report((kept, clock): Collected<EventData>) -> LogsReport {
 }
 
 impl Observe for Logs {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |_, _, payload| {
             // The ids differ between processes.
             let way = match payload.schema().name() {

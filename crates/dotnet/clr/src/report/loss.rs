@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Item, Observe, Report};
+use super::{Observe, Report, StreamItem};
 
 /// The events missing in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -64,8 +64,8 @@ impl Loss {
 }
 
 impl Observe for Loss {
-    fn item(&mut self, item: &Item<'_>) {
-        let Item::Event(event) = item else { return };
+    fn item(&mut self, item: &StreamItem<'_>) {
+        let StreamItem::Event(event) = item else { return };
         let capture_thread = event.capture_thread_id;
         let (last, thread) = self.threads.entry(capture_thread).or_insert_with(|| {
             (event.sequence.wrapping_sub(1), ThreadLoss { capture_thread, ..ThreadLoss::default() })

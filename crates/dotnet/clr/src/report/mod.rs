@@ -25,7 +25,7 @@ mod loss;
 mod places;
 mod thread_pool;
 
-use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe, TraceHeader};
+use runtap_nettrace::{Event, IdTable, Metadata, Observe, StreamItem, TraceHeader};
 use serde::Serialize;
 
 pub use self::alloc::{AllocReport, AllocSite, AllocatedType};

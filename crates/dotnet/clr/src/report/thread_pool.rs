@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::collector::{Collected, Collector, Kept, small};
-use super::{Collect, Item, Observe, Report};
+use super::{Collect, Observe, Report, StreamItem};
 use crate::clr;
 
 /// The thread pool in a recording.
@@ -183,7 +183,7 @@ fn report((kept, clock): Collected<EventData>) -> ThreadPoolReport {
 }
 
 impl Observe for ThreadPool {
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| {
             let active = || small(payload, "ActiveWorkerThreadCount");
             Some(match metadata.event_id {

@@ -180,13 +180,13 @@ impl Agent {
         self.heartbeat()?;
         self.data.clear();
         for _ in 0..configuration.data_senders.max(1) {
-            let socket = self.dial_data(configuration.run)?;
+            let socket = self.connect_data(configuration.run)?;
             self.data.push(socket);
         }
         Ok(())
     }
 
-    fn dial_data(&self, run: u8) -> io::Result<TcpStream> {
+    fn connect_data(&self, run: u8) -> io::Result<TcpStream> {
         let mut socket = TcpStream::connect_timeout(&self.hq, TIMEOUT)?;
         socket.set_read_timeout(Some(TIMEOUT))?;
         socket.set_write_timeout(Some(TIMEOUT))?;

@@ -55,7 +55,7 @@ impl Warning {
     pub fn effect(&self) -> &'static str {
         match self {
             Self::Blank(_) => {
-                "an address with a blank is a path of its own, which nobody listens on; a tag with a blank is passed \
+                "an address with a blank is another path, on which no tool listens; a tag with a blank is passed \
                  over, so that the runtime waits for ever if it was nosuspend"
             }
             Self::Tilde(_) | Self::Quotes(_) => {

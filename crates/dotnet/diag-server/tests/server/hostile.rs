@@ -20,7 +20,7 @@ const PORTION: usize = 20;
 const EVERY: Duration = Duration::from_millis(1);
 
 #[test]
-fn hostile_clients_disturb_nobody() {
+fn hostile_clients_do_not_disturb_others() {
     let mut limits = Limits::default();
     // Clients are only disconnected to make room, never by a time limit.
     (limits.request, limits.connections) = (Duration::from_hours(1), 64);

@@ -14,10 +14,10 @@ use crate::target::{Trace, all_of};
 /// Starts a server that connects to the ports with these names in `folder`.
 fn server(folder: &Path, pipe: &EventPipe, ports: &[(&str, bool)]) -> ServerThread {
     let builder = Builder::new(ProcessDescription::of_this_process()).pipe(pipe.clone());
-    let dialling = |builder: Builder, (name, suspend): &(&str, bool)| {
+    let connecting = |builder: Builder, (name, suspend): &(&str, bool)| {
         builder.connect_port(ConnectPort::new(folder.join(name)).suspend(*suspend))
     };
-    ports.iter().fold(builder.path(folder.join("default")), dialling).spawn().unwrap()
+    ports.iter().fold(builder.path(folder.join("default")), connecting).spawn().unwrap()
 }
 
 fn folder() -> TempDir {

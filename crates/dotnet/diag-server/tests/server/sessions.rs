@@ -12,7 +12,7 @@ use runtap_diag::{
     SessionForm, SessionId,
 };
 use runtap_diag_server::{DiagnosticServer, EventData, EventPipe, Limits, Notice, current_thread_id};
-use runtap_nettrace::{Item, Metadata, Reader};
+use runtap_nettrace::{Metadata, Reader, StreamItem};
 
 use crate::commands::refused;
 use crate::target::{Target, Trace, all_of};
@@ -154,7 +154,7 @@ fn a_slow_reader_loses_events_and_can_count_them() {
                 n => reader.feed(&bytes[..n]),
             }
             while let Some(item) = reader.next().unwrap() {
-                if let Item::Event(event) = item
+                if let StreamItem::Event(event) = item
                     && let Some(metadata) = event.metadata
                     && metadata.provider == "P"
                 {

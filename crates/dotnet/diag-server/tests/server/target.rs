@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use runtap_diag::blocking::{Client, Session};
 use runtap_diag::{Level, Provider, Request, SessionConfig, SessionForm, SessionId, Variable};
 use runtap_diag_server::{Builder, Event, EventPipe, Limits, ProcessDescription, ServerThread};
-use runtap_nettrace::{Field, FieldType, Item, Metadata, Reader};
+use runtap_nettrace::{Field, FieldType, Metadata, Reader, StreamItem};
 use runtap_transport::Endpoint;
 use tempfile::TempDir;
 
@@ -108,7 +108,7 @@ impl Trace {
         reader.finish();
         let mut trace = Self::default();
         while let Some(item) = reader.next().unwrap() {
-            if let Item::Event(event) = item {
+            if let StreamItem::Event(event) = item {
                 let metadata = event.metadata.unwrap();
                 trace.events.push(Seen {
                     provider: metadata.provider.clone(),

@@ -156,7 +156,7 @@ impl Slot {
         };
         let elapsed = timeout(within, waiting).await;
         elapsed.unwrap_or_else(|_elapsed| {
-            Err(Error::NotDialledIn { endpoint: self.endpoint.clone(), process_id, waited: within })
+            Err(Error::NotReconnected { endpoint: self.endpoint.clone(), process_id, waited: within })
         })
     }
 

@@ -177,7 +177,7 @@ pub(crate) fn kind(error: &Error) -> &'static str {
     match error {
         Error::Busy { .. } => "busy",
         Error::HungUp { .. } => "hung up",
-        Error::NotDialledIn { .. } => "not dialled in",
+        Error::NotReconnected { .. } => "not connected",
         Error::Closed { .. } => "closed",
         Error::Io { .. } => "io",
         Error::NotPermitted { .. } => "not permitted",

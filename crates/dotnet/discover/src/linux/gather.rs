@@ -112,7 +112,7 @@ pub(super) struct RuntimeProbe {
 
 /// The number of bytes of a memory map that are read for a single process: a quarter of a million file mappings.
 pub(super) const MAX_PER_PROCESS: u64 = 32 << 20;
-/// The same limit for a scan of all processes. Reading that much takes a second.
+/// The number of bytes of memory maps that are read in a scan of all processes. Reading that much takes a second.
 pub(super) const MAX_TOTAL: u64 = 32 << 20;
 /// The number of bytes that are read for each process even if the budget is used up. Enough for small programs.
 const MIN: u64 = 16 << 10;
@@ -364,6 +364,6 @@ mod tests {
             assert_eq!([&owner, &member, &other].map(|who| permits(&meta, who, 1)), expected, "{mode:o}");
             assert!(permits(&meta, &process(uid + 1, gid + 1, &[], 1 << 1), 1), "one that overrides modes");
         }
-        assert!(!permits(&set(0o666), &process(uid + 1, 0, &[], 1 << 1), 1), "nobody may execute it");
+        assert!(!permits(&set(0o666), &process(uid + 1, 0, &[], 1 << 1), 1), "no user may execute it");
     }
 }

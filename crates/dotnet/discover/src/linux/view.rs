@@ -231,7 +231,7 @@ impl FileView {
     }
 
     /// Returns the target's working directory, as seen by the target. The link's text is relative to the root of its mount namespace
-    /// or to ours, so each candidate is checked.
+    /// or of runtap's, so each candidate is checked.
     fn working_directory(&self) -> io::Result<PathBuf> {
         let text = self.dir.link("cwd")?;
         let there = File::from(self.dir.working_directory()?).metadata()?;

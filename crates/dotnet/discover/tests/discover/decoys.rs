@@ -14,11 +14,11 @@ const START: u64 = 900;
 
 /// The socket to which `ps` and a search for one process connect first.
 fn first(fake: &Fake) -> PathBuf {
-    let dialled = |process: &Process| process.endpoint().unwrap().path().unwrap().to_owned();
+    let path_of = |process: &Process| process.endpoint().unwrap().path().unwrap().to_owned();
     let all = fake.all();
     assert_eq!(all.len(), 1, "{all:?}");
-    let first = dialled(&all[0]);
-    assert_eq!(dialled(&fake.system().process(42).unwrap()), first);
+    let first = path_of(&all[0]);
+    assert_eq!(path_of(&fake.system().process(42).unwrap()), first);
     first
 }
 

@@ -14,7 +14,7 @@ use crate::block::thread::ThreadTable;
 use crate::metadata::MetadataTable;
 use crate::raw::{Format, Framing, ObjectKind};
 use crate::sequence::Sequences;
-use crate::{Error, Event, Item, Labels, Limits, Partial, SequencePoint, Thread, TraceHeader};
+use crate::{Error, Event, Labels, Limits, Partial, SequencePoint, StreamItem, Thread, TraceHeader};
 
 /// Decodes a stream from windows of its bytes.
 #[derive(Debug, Clone)]
@@ -227,17 +227,17 @@ impl Decoder {
 
     /// Returns the item that a step led to.
     #[inline]
-    pub(super) fn item<'a>(&'a self, step: Step, window: &'a [u8]) -> Option<Item<'a>> {
+    pub(super) fn item<'a>(&'a self, step: Step, window: &'a [u8]) -> Option<StreamItem<'a>> {
         match step {
-            Step::Event => Some(Item::Event(self.event(window))),
-            Step::Header => self.header.as_ref().map(Item::Header),
-            Step::Metadata(id) => self.tables.metadata.get(id).map(Item::Metadata),
+            Step::Event => Some(StreamItem::Event(self.event(window))),
+            Step::Header => self.header.as_ref().map(StreamItem::Header),
+            Step::Metadata(id) => self.tables.metadata.get(id).map(StreamItem::Metadata),
             // Validated before, when its threads were counted.
             Step::SequencePoint => {
                 let mut r = runtap_wire::Reader::new(self.payload(window));
-                SequencePoint::decode(&mut r, self.framing.format()).ok().map(Item::SequencePoint)
+                SequencePoint::decode(&mut r, self.framing.format()).ok().map(StreamItem::SequencePoint)
             }
-            Step::End => Some(Item::End),
+            Step::End => Some(StreamItem::End),
             Step::Again | Step::Starved | Step::Waiting => None,
         }
     }

@@ -3,7 +3,7 @@
 use super::decoder::{Decoder, DecoderState, Step};
 use crate::block::blob::flag;
 use crate::raw::Format;
-use crate::{Error, Item};
+use crate::{Error, StreamItem};
 
 impl Decoder {
     /// Advances to the next event of the current block. `false` if there is none, it cannot be read, or its id has no
@@ -31,7 +31,11 @@ impl Decoder {
 
     /// Passes all items of the window to `visit`.
     #[inline]
-    pub(super) fn for_each(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) -> Result<(), Error> {
+    pub(super) fn for_each(
+        &mut self,
+        window: &[u8],
+        visit: &mut impl FnMut(StreamItem<'_>),
+    ) -> Result<(), Error> {
         loop {
             if matches!(self.state, DecoderState::Events { .. }) {
                 match self.framing.format() {
@@ -56,7 +60,7 @@ impl Decoder {
     /// Equivalent to [`Self::next_event`] and [`Self::item`], but keeps all changing values in local variables, and looks
     /// up what an event refers to only if the reference differs from that of the previous event.
     #[inline(never)]
-    fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) {
+    fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(StreamItem<'_>)) {
         let block = window.get(self.at..).and_then(|pending| pending.get(..self.block)).unwrap_or_default();
         let Self { blobs, tables, sequences, undefined, .. } = self;
         let tables = &*tables;
@@ -119,7 +123,7 @@ impl Decoder {
             } else {
                 tables.event_v4(&head, metadata, payload)
             };
-            visit(Item::Event(event));
+            visit(StreamItem::Event(event));
         }
         *blobs = blobs.at(head, next);
     }

@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::decoder::{Decoder, Step};
 use crate::block::blob::Blobs;
 use crate::raw::Format;
-use crate::{Error, Item, Limits, Partial, TraceHeader};
+use crate::{Error, Limits, Partial, StreamItem, TraceHeader};
 
 /// Reads a stream incrementally, like [`Reader`](crate::Reader), and returns its events in order of time; events of
 /// equal time keep the order of the stream. A definition is returned before the events that use it, a sequence point
@@ -23,14 +23,14 @@ use crate::{Error, Item, Limits, Partial, TraceHeader};
 /// [`Limits::max_held_back`].
 ///
 /// ```
-/// use runtap_nettrace::{InOrder, Item};
+/// use runtap_nettrace::{InOrder, StreamItem};
 ///
 /// # let file = b"Nettrace\x14\0\0\0!FastSerialization.1\x01";
 /// let mut events = InOrder::new();
 /// for chunk in file.chunks(1 << 20) {
 ///     events.feed(chunk);
 ///     while let Some(item) = events.next()? {
-///         if let Item::Event(event) = item {
+///         if let StreamItem::Event(event) = item {
 ///             println!("{}", event.timestamp);
 ///         }
 ///     }
@@ -135,7 +135,7 @@ impl InOrder {
     /// after [`Self::finish`] it means the end. Errors are those of [`Reader::next`](crate::Reader::next), and are returned
     /// when the damage is read: events from before it may follow.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<StreamItem<'_>>, Error> {
         loop {
             if let Some(number) = self.next_run() {
                 return Ok(self.give(number));
@@ -271,7 +271,7 @@ impl InOrder {
     }
 
     /// Returns the next event of a run and advances the run.
-    fn give(&mut self, number: u64) -> Option<Item<'_>> {
+    fn give(&mut self, number: u64) -> Option<StreamItem<'_>> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let Self { decoder, queue, runs, .. } = self;
         let run = runs.get_mut(index)?;
@@ -287,7 +287,7 @@ impl InOrder {
         }
         self.out_of_order += u64::from(event.timestamp < self.last);
         self.last = event.timestamp;
-        Some(Item::Event(event))
+        Some(StreamItem::Event(event))
     }
 
     fn note_returned(&mut self, time: u64) {

@@ -2,7 +2,7 @@
 
 use super::Reader;
 use super::decoder::Step;
-use crate::{Error, Item, TraceHeader};
+use crate::{Error, StreamItem, TraceHeader};
 
 /// The items of a piece of a stream, created by [`Reader::items`].
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'a> Items<'a> {
     /// Returns the next item, like [`Reader::next`]. `None` means that the bytes are consumed.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<StreamItem<'_>>, Error> {
         let step = loop {
             let window = window(self.direct, self.bytes, self.used, &self.reader.queue);
             match self.reader.decoder.step(window)? {
@@ -43,7 +43,7 @@ impl<'a> Items<'a> {
 
     /// Passes all items to `visit`. Errors are those of [`Reader::next`]; call this again to continue after the damage.
     #[inline]
-    pub fn for_each(&mut self, mut visit: impl FnMut(Item<'_>)) -> Result<(), Error> {
+    pub fn for_each(&mut self, mut visit: impl FnMut(StreamItem<'_>)) -> Result<(), Error> {
         loop {
             let window = window(self.direct, self.bytes, self.used, &self.reader.queue);
             self.reader.decoder.for_each(window, &mut visit)?;

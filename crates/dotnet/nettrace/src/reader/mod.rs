@@ -19,12 +19,12 @@ pub use self::counts::Counts;
 pub(crate) use self::decoder::Decoder;
 pub use self::in_order::InOrder;
 pub use self::items::Items;
-use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
+use crate::{Error, Limits, Metadata, Partial, StreamItem, TraceHeader};
 
 /// Reads a stream incrementally.
 ///
 /// ```
-/// use runtap_nettrace::{Item, Reader};
+/// use runtap_nettrace::{Reader, StreamItem};
 ///
 /// # fn chunks() -> Vec<Vec<u8>> { vec![b"Nettrace\x14\0\0\0!FastSeria".to_vec(), b"lization.1\x01".to_vec()] }
 /// let mut reader = Reader::new();
@@ -32,7 +32,7 @@ use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 /// for chunk in chunks() {
 ///     reader.feed(&chunk);
 ///     while let Some(item) = reader.next()? {
-///         if let Item::Event(_) = item {
+///         if let StreamItem::Event(_) = item {
 ///             events += 1;
 ///         }
 ///     }
@@ -75,13 +75,13 @@ impl Reader {
     /// are copied, too.
     ///
     /// ```
-    /// use runtap_nettrace::{Item, Reader};
+    /// use runtap_nettrace::{Reader, StreamItem};
     ///
     /// # let file = b"Nettrace\x14\0\0\0!FastSerialization.1\x01";
     /// let mut reader = Reader::new();
     /// let mut events = 0;
     /// reader.items(file).for_each(|item| {
-    ///     if let Item::Event(_) = item {
+    ///     if let StreamItem::Event(_) = item {
     ///         events += 1;
     ///     }
     /// })?;
@@ -107,7 +107,7 @@ impl Reader {
     /// [`Self::partial`] returns the first error.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
-    pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
+    pub fn next(&mut self) -> Result<Option<StreamItem<'_>>, Error> {
         let window = self.queue.pending();
         let step = self.decoder.step(window)?;
         Ok(self.decoder.item(step, window))

@@ -1,6 +1,6 @@
 //! Feeding real recordings to the reader.
 
-use runtap_nettrace::{Error, Item, Reader};
+use runtap_nettrace::{Error, Reader, StreamItem};
 use runtap_testkit::Recording;
 
 /// Returns all recordings with expected results; none, with a message, without a shared folder.
@@ -16,7 +16,7 @@ pub(crate) fn read(
     reader: &mut Reader,
     bytes: &[u8],
     chunk: usize,
-    mut see: impl FnMut(Result<Item<'_>, Error>),
+    mut see: impl FnMut(Result<StreamItem<'_>, Error>),
 ) {
     let mut drain = |reader: &mut Reader| {
         loop {

@@ -3,7 +3,7 @@
 //!
 //! `every_file_a_thousand_times` takes minutes and is run by hand, optimized; docs/reliability.md has the command.
 
-use runtap_nettrace::{Error, Item, PartialReason, Reader, Repair, Scan};
+use runtap_nettrace::{Error, PartialReason, Reader, Repair, Scan, StreamItem};
 use runtap_wire::Writer;
 
 use crate::bytes::{blobs, definition, object, objects, point, record, stacks, start};
@@ -30,7 +30,7 @@ fn ends(stream: &[u8]) -> Vec<usize> {
     reader.finish();
     let mut ends = Vec::new();
     while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(_) = item {
+        if let StreamItem::Event(_) = item {
             ends.push(usize::try_from(reader.offset()).unwrap());
         }
     }
@@ -41,7 +41,7 @@ fn ends(stream: &[u8]) -> Vec<usize> {
 fn drain(reader: &mut Reader) -> Result<usize, Error> {
     let mut events = 0;
     while let Some(item) = reader.next()? {
-        events += usize::from(matches!(item, Item::Event(_)));
+        events += usize::from(matches!(item, StreamItem::Event(_)));
     }
     Ok(events)
 }
@@ -57,7 +57,7 @@ fn read_all(reader: &mut Reader, bytes: &[u8]) -> (usize, usize) {
         while items
             .for_each(|item| {
                 steps += 1;
-                events += usize::from(matches!(item, Item::Event(_)));
+                events += usize::from(matches!(item, StreamItem::Event(_)));
             })
             .is_err()
         {

@@ -1,7 +1,7 @@
 //! Hand-made streams: every object, both kinds of event headers, all parts of a definition, and each kind of damage
 //! with its effect.
 
-use runtap_nettrace::{Field, FieldType, Item, Limits, PartialReason, Reader, Uuid};
+use runtap_nettrace::{Field, FieldType, Limits, PartialReason, Reader, StreamItem, Uuid};
 use runtap_wire::Writer;
 
 use crate::bytes::{
@@ -222,7 +222,7 @@ fn the_last_definition_of_an_id_is_used() {
     reader.feed(&stream);
     let mut names = Vec::new();
     while let Some(item) = reader.next().unwrap() {
-        if let Item::Event(event) = item {
+        if let StreamItem::Event(event) = item {
             names.push(event.metadata.unwrap().name.clone());
         }
     }

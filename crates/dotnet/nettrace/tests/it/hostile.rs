@@ -1,6 +1,6 @@
 //! Limits apply to memory, not to received bytes: streams that define much in few bytes are truncated and reported.
 
-use runtap_nettrace::{Item, Limits, PartialReason, Reader};
+use runtap_nettrace::{Limits, PartialReason, Reader, StreamItem};
 use runtap_testkit::hostile::Growth;
 
 use crate::common;
@@ -45,7 +45,7 @@ fn a_long_label_list_is_read_once() {
     Growth::LongList.write(6 << 20, &mut stream).unwrap();
     let mut events = 0_u32;
     common::read(&mut Reader::default(), &stream, 1 << 16, |item| {
-        if let Ok(Item::Event(event)) = item {
+        if let Ok(StreamItem::Event(event)) = item {
             assert_eq!((event.activity_id, event.labels.trace_id(), event.opcode()), (None, None, None));
             assert_eq!((event.level(), event.version(), event.labels.is_empty()), (Some(0), Some(0), false));
             events += 1;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use runtap_nettrace::{EventToWrite, InOrder, Item, Limits, Metadata, TraceHeader, Writer};
+use runtap_nettrace::{EventToWrite, InOrder, Limits, Metadata, StreamItem, TraceHeader, Writer};
 
 use crate::seen::{Reading, Seen, SeenEvent, seen};
 use crate::{bytes, common, golden, laws, netperf, v6};
@@ -289,7 +289,7 @@ fn a_live_stream_does_not_wait_for_its_end() {
             writer.flush();
             events.feed(&writer.take_output());
             while let Some(item) = events.next().unwrap() {
-                if let Item::Event(event) = item {
+                if let StreamItem::Event(event) = item {
                     given.push(event.timestamp);
                 }
             }
@@ -323,7 +323,7 @@ fn release_all_returns_waiting_events() {
                 events.release_all();
             }
             while let Some(item) = events.next().unwrap() {
-                if let Item::Event(event) = item {
+                if let StreamItem::Event(event) = item {
                     given.push((event.timestamp, in_a_hurry));
                 }
             }
@@ -349,7 +349,7 @@ fn held_back_events_are_limited() {
     for (n, part) in stream.chunks(50).enumerate() {
         events.feed(part);
         while let Some(item) = events.next().unwrap() {
-            if let Item::Event(_) = item {
+            if let StreamItem::Event(_) = item {
                 first.get_or_insert(n);
             }
         }

@@ -222,7 +222,7 @@ fn damage_costs_an_event_or_the_rest_of_a_block() {
     assert_eq!(
         around(&set(0, 55)),
         (vec!["event size at offset 300: is less than 56".to_owned()], 2, Some(300)),
-        "nobody knows where the next one begins"
+        "the start of the next event is unknown"
     );
     assert_eq!(
         around(&set(0, 0x8000_0000)),

@@ -1,7 +1,7 @@
 //! Reading a stream in parts gives equal items, losses, counts and damage, however small the parts.
 
 use proptest::prelude::*;
-use runtap_nettrace::{Error, Item, Reader, Scan};
+use runtap_nettrace::{Error, Reader, Scan, StreamItem};
 
 use crate::seen::{Reading, Seen, seen};
 use crate::{common, golden, laws, netperf, v6};
@@ -109,8 +109,8 @@ fn epochs_differ_between_parts() {
             reader.seek(piece.start);
             let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
             let mut seen = None;
-            let see = |item: Item<'_>| {
-                if let Item::Event(event) = item {
+            let see = |item: StreamItem<'_>| {
+                if let StreamItem::Event(event) = item {
                     seen = Some(event.stack.epoch());
                 }
             };

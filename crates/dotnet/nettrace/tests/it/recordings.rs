@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use runtap_nettrace::{Item, Reader};
+use runtap_nettrace::{Reader, StreamItem};
 use runtap_testkit::Recording;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn check(recording: &Recording) {
     let mut times = (u64::MAX, 0);
     let mut without_stack = 0;
     common::read(&mut reader, &recording.bytes, 50_000, |item| match item.unwrap() {
-        Item::Event(event) => {
+        StreamItem::Event(event) => {
             let metadata = event.metadata.unwrap();
             assert_eq!(metadata.id, event.metadata_id);
             let key = (metadata.provider.clone(), metadata.event_id, metadata.version, metadata.name.clone());
@@ -43,8 +43,8 @@ fn check(recording: &Recording) {
             // In Nettrace 6 the id 0 means no id.
             without_stack += u64::from(event.stack.defined_bytes().is_none() && event.stack_id != 0);
         }
-        Item::Metadata(_) => definitions += 1,
-        Item::SequencePoint(_) => points += 1,
+        StreamItem::Metadata(_) => definitions += 1,
+        StreamItem::SequencePoint(_) => points += 1,
         _ => {}
     });
 

@@ -268,5 +268,5 @@ fn refusal(tebench: &Peer, recording: &Recording, bit: usize) -> Option<String> 
     let text = run(command).text().to_owned();
     let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{what}: {error}: {text}"));
     let agrees = answer["error"].is_null() && answer["events"].as_u64() == Some(ours.events().len() as u64);
-    (!agrees).then(|| format!("{what}: we {}, it {answer}", ours.events().len()))
+    (!agrees).then(|| format!("{what}: {} events, the other reader: {answer}", ours.events().len()))
 }

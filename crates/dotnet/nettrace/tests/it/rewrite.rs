@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
-use runtap_nettrace::{Event, EventToWrite, Item, Label, Reader, TraceHeader, Version, WriteError, Writer};
+use runtap_nettrace::{
+    Event, EventToWrite, Label, Reader, StreamItem, TraceHeader, Version, WriteError, Writer,
+};
 
 use crate::seen::{More, Reading, Seen, SeenEvent, seen};
 use crate::{common, golden, laws, netperf, v6};
@@ -24,12 +26,12 @@ pub(crate) fn rewrite(stream: &[u8], version: Version) -> Result<Copy, WriteErro
     let mut copy = Copier { version, ids: HashMap::new(), sequences: HashMap::new(), events: Vec::new() };
     loop {
         match reader.next() {
-            Ok(Some(Item::Header(header))) => writer = Writer::with_version(header, version),
-            Ok(Some(Item::Metadata(metadata))) => {
+            Ok(Some(StreamItem::Header(header))) => writer = Writer::with_version(header, version),
+            Ok(Some(StreamItem::Metadata(metadata))) => {
                 copy.ids.insert(metadata.id, writer.define_event(metadata)?);
             }
-            Ok(Some(Item::Event(event))) => copy.event(&event, &mut writer)?,
-            Ok(Some(Item::SequencePoint(point))) => {
+            Ok(Some(StreamItem::Event(event))) => copy.event(&event, &mut writer)?,
+            Ok(Some(StreamItem::SequencePoint(point))) => {
                 for (thread, sequence) in point.threads.iter() {
                     let last = copy.sequences.entry(thread).or_insert(0);
                     writer.drop_events(thread, sequence.saturating_sub(*last));
@@ -88,7 +90,7 @@ impl Copier {
         };
         writer.event(&written)?;
         self.sequences.insert(written.capture_thread_id, event.sequence);
-        let Seen::Event(mut expected) = seen(Item::Event(*event)) else { unreachable!() };
+        let Seen::Event(mut expected) = seen(StreamItem::Event(*event)) else { unreachable!() };
         expected.metadata_id = metadata_id;
         self.events.push(expected);
         Ok(())

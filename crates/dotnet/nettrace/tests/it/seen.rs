@@ -1,6 +1,6 @@
 //! Owned copies of a reader's items, for comparing readings.
 
-use runtap_nettrace::{Error, Event, Item, Metadata, Partial, Reader, Thread, TraceHeader, Uuid};
+use runtap_nettrace::{Error, Event, Metadata, Partial, Reader, StreamItem, Thread, TraceHeader, Uuid};
 
 /// An item or an error.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,11 +137,11 @@ fn more(event: &Event<'_>) -> Option<Box<More>> {
     (more != More::default()).then(|| Box::new(more))
 }
 
-pub(crate) fn seen(item: Item<'_>) -> Seen {
+pub(crate) fn seen(item: StreamItem<'_>) -> Seen {
     match item {
-        Item::Header(header) => Seen::Header(header.clone()),
-        Item::Metadata(metadata) => Seen::Metadata(metadata.clone()),
-        Item::Event(event) => Seen::Event(SeenEvent {
+        StreamItem::Header(header) => Seen::Header(header.clone()),
+        StreamItem::Metadata(metadata) => Seen::Metadata(metadata.clone()),
+        StreamItem::Event(event) => Seen::Event(SeenEvent {
             metadata_id: event.metadata_id,
             defined: event.metadata.is_some(),
             thread_id: event.thread_id,
@@ -156,8 +156,8 @@ pub(crate) fn seen(item: Item<'_>) -> Seen {
             payload: event.payload.to_vec(),
             more: more(&event),
         }),
-        Item::SequencePoint(point) => Seen::Point(point.timestamp, point.threads.iter().collect()),
-        Item::End => Seen::End,
+        StreamItem::SequencePoint(point) => Seen::Point(point.timestamp, point.threads.iter().collect()),
+        StreamItem::End => Seen::End,
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Nettrace 6: hand-made streams of every block, the effect of labels and threads on events, and each kind of damage with
 //! its effect.
 
-use runtap_nettrace::{Field, FieldType, Item, Label, LabelNumber, Reader, Uuid};
+use runtap_nettrace::{Field, FieldType, Label, LabelNumber, Reader, StreamItem, Uuid};
 use runtap_wire::Writer;
 
 use crate::seen::{Reading, Seen};
@@ -224,7 +224,7 @@ fn labels_override_the_definition() {
     let mut all = Vec::new();
     items
         .for_each(|item| {
-            if let Item::Event(event) = item {
+            if let StreamItem::Event(event) = item {
                 seen.push((event.level(), event.version(), event.keywords(), event.opcode()));
                 all.push((event.process_id, event.labels.trace_id(), event.labels.span_id()));
                 if event.timestamp == 1002 {

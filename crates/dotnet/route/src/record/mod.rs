@@ -26,9 +26,9 @@ mod ended;
 mod ended_bsd;
 mod log;
 mod passed;
-mod place;
 mod run;
 mod silent;
+mod socket;
 #[cfg(any(target_os = "linux", windows))]
 mod watching;
 
@@ -44,10 +44,10 @@ use tokio::task::JoinSet;
 pub use self::describe::{Described, DiagnosticIpc, Dissector, field};
 pub(crate) use self::describe::{of_answer, of_refusal, side_of};
 pub use self::log::Streams;
-pub use self::place::{Place, PlaceError};
 pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
 use self::silent::PendingClients;
+pub use self::socket::{RecorderSocket, SocketError};
 pub use runtap_transcript::{
     Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
 };

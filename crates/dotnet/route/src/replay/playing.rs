@@ -16,7 +16,7 @@ pub enum Heard {
     /// Tools connect to this listener.
     Listen(Listener),
     /// The replay connects to a tool's port, as a runtime with such a configuration does.
-    Dial(Endpoint),
+    Connect(Endpoint),
 }
 
 /// A recording that is played to tools, and optionally to a tool that is started for it.

@@ -106,7 +106,7 @@ impl Player {
                     Err(_out_of_descriptors) => tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await,
                 }
             },
-            Heard::Dial(port) => {
+            Heard::Connect(port) => {
                 tokio::select! {
                     () = &mut closing => {}
                     () = Arc::clone(&self).connect_to_tool(&port, &mut connections, &breaking) => {}

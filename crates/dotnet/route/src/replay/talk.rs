@@ -174,7 +174,7 @@ impl Talk {
     }
 
     /// Returns whether the runtime connected to a tool's port. Its side is then played in the same way.
-    pub fn dials_in(&self) -> bool {
+    pub fn connects_to_tool(&self) -> bool {
         self.conversations.iter().any(|conversation| conversation.advertise.is_some())
     }
 }

@@ -64,9 +64,9 @@ impl RuntimeAddress {
         match self {
             Self::Local(endpoint) => Ok(Link::Local(endpoint.connect(within).await?)),
             Self::Tcp(addresses) => {
-                let dialled = timeout(within, TcpStream::connect(&addresses[..])).await;
-                let dialled = dialled.unwrap_or_else(|elapsed| Err(elapsed.into()));
-                let stream = dialled
+                let connected = timeout(within, TcpStream::connect(&addresses[..])).await;
+                let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
+                let stream = connected
                     .map_err(|source| RuntimeConnectError::Tcp { address: self.to_string(), source })?;
                 Ok(Link::tcp(stream))
             }

@@ -19,7 +19,7 @@ use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, NoticeReporter};
-use super::places::{Entry, Places, REDIAL, RUNTIMES};
+use super::places::{Entry, Places, RECONNECT_TIMEOUT, RUNTIMES};
 
 /// Why a client gets no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl RuntimeRegistry {
     }
 
     /// Adds the connection of a runtime that has identified itself.
-    pub(super) fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link, origin: Origin) {
+    pub(super) fn runtime_connected(self: &Arc<Self>, advertise: Advertise, link: Link, origin: Origin) {
         let (want, wanted) = oneshot::channel();
         let mut state = self.lock();
         state.numbers += 1;
@@ -154,7 +154,7 @@ impl RuntimeRegistry {
                 }
                 waiting.tell();
                 // Whether a runtime is gone is known only after a time.
-                let _ = timeout(REDIAL, changed).await;
+                let _ = timeout(RECONNECT_TIMEOUT, changed).await;
             }
         };
         timeout(self.limits.wait, taking).await.unwrap_or(Err(NoConnection::TooLong))
@@ -186,7 +186,7 @@ impl RuntimeRegistry {
                     _ => return false,
                 }
             }
-            let _ = timeout(REDIAL, changed).await;
+            let _ = timeout(RECONNECT_TIMEOUT, changed).await;
         }
     }
 
@@ -199,7 +199,7 @@ impl RuntimeRegistry {
             if has_left || !self.lock().find(cookie).is_some_and(|entry| entry.is_there()) {
                 return;
             }
-            let _ = timeout(REDIAL, changed).await;
+            let _ = timeout(RECONNECT_TIMEOUT, changed).await;
         }
     }
 
@@ -307,7 +307,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let runtime = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        board.dialled_in(RUNTIME, Link::tcp(stream), Origin::Unknown);
+        board.runtime_connected(RUNTIME, Link::tcp(stream), Origin::Unknown);
         let taken = board.take(Some(RUNTIME.runtime_cookie)).await.unwrap();
         drop((taken, runtime));
     }
@@ -320,7 +320,8 @@ mod tests {
         let first = arrivals.try_recv().expect("it has come");
         is_asked_once(&board).await;
         assert!(arrivals.try_recv().is_err(), "in time");
-        board.lock().find(RUNTIME.runtime_cookie).expect("it is known").seen = Instant::now() - REDIAL;
+        board.lock().find(RUNTIME.runtime_cookie).expect("it is known").seen =
+            Instant::now() - RECONNECT_TIMEOUT;
         is_asked_once(&board).await;
         let second = arrivals.try_recv().expect("it has come again");
         assert_eq!(board.teller.statistics().runtimes(), 2);

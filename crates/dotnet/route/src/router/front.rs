@@ -35,8 +35,8 @@ impl Front {
     pub(crate) async fn serve(&self, relay: &Relay, board: Option<&Arc<RuntimeRegistry>>) {
         match (self, board) {
             (Self::Listen(gate), _) => listen(gate, relay).await,
-            (Self::Connect(tool), None) => dial_for_one(tool, relay).await,
-            (Self::Connect(tool), Some(board)) => dial_for_each(tool, relay, board).await,
+            (Self::Connect(tool), None) => connect_for_one(tool, relay).await,
+            (Self::Connect(tool), Some(board)) => connect_for_each(tool, relay, board).await,
         }
     }
 }
@@ -68,37 +68,37 @@ async fn listen(gate: &Acceptor, relay: &Relay) {
 }
 
 /// Connects to the tool on behalf of a runtime that listens, while the runtime can be reached.
-async fn dial_for_one(tool: &Endpoint, relay: &Relay) {
+async fn connect_for_one(tool: &Endpoint, relay: &Relay) {
     loop {
         let advertise = relay.identify_patiently().await;
         // Another runtime may be there by then, with another cookie.
-        dial(tool, advertise, relay).await;
+        connect_tool(tool, advertise, relay).await;
     }
 }
 
 /// Connects to the tool on behalf of each runtime that connects, when it waits for a request.
-async fn dial_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<RuntimeRegistry>) {
+async fn connect_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<RuntimeRegistry>) {
     let mut arrivals = board.arrivals();
-    let mut dialling = JoinSet::new();
+    let mut connecting = JoinSet::new();
     loop {
         tokio::select! {
             Some(arrival) = arrivals.recv() => {
                 let (tool, relay, board) = (tool.clone(), relay.clone(), Arc::clone(board));
-                dialling.spawn(async move {
+                connecting.spawn(async move {
                     tokio::select! {
                         biased;
                         () = board.is_gone(&arrival) => {}
-                        () = dial(&tool, arrival.advertise, &relay) => {}
+                        () = connect_tool(&tool, arrival.advertise, &relay) => {}
                     }
                 });
             }
-            Some(_ended) = dialling.join_next() => {}
+            Some(_ended) = connecting.join_next() => {}
         }
     }
 }
 
 /// Connects to the tool on behalf of a runtime, again after each request, while that runtime is connected.
-async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
+async fn connect_tool(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
     let gone = Arc::new(Notify::new());
     let mut told = None;
     let may_know = |peer: Peer| {

@@ -53,7 +53,7 @@ pub(crate) async fn accept(board: Arc<RuntimeRegistry>, gate: Acceptor) {
         let (board, name) = (Arc::clone(&board), who.clone());
         let task = tasks.spawn(async move {
             let why = match timeout(board.limits.advertise, greet(link)).await {
-                Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link, origin),
+                Ok(Ok((advertise, link))) => return board.runtime_connected(advertise, link, origin),
                 Ok(Err(error)) => error.to_string(),
                 Err(_elapsed) => "it did not identify itself in time".to_owned(),
             };

@@ -118,7 +118,7 @@ impl Router {
         let Self { front, back, limits, runtime_timeout, teller } = self;
         let mut background = JoinSet::new();
         let (supply, board) = match back {
-            Back::Connect(address) => (relay::Supply::Dial(Arc::new(address)), None),
+            Back::Connect(address) => (relay::Supply::Connect(Arc::new(address)), None),
             Back::Listen(gate) => {
                 let board = Arc::new(RuntimeRegistry::new(limits.clone(), teller.clone()));
                 background.spawn(greeting::accept(Arc::clone(&board), gate));
@@ -128,7 +128,7 @@ impl Router {
         let relay = Relay::new(supply, limits.clone(), teller.clone());
         let ended = tokio::select! {
             () = until => Ended::Stopped,
-            () = nobody_there(board.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,
+            () = no_runtime(board.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,
             () = front.serve(&relay, board.as_ref()) => Ended::Stopped,
         };
         drop(front);
@@ -139,7 +139,7 @@ impl Router {
 }
 
 /// Waits until there has been no runtime for this time. Never ready without a limit.
-async fn nobody_there(board: Option<&RuntimeRegistry>, relay: &Relay, limit: Option<Duration>) {
+async fn no_runtime(board: Option<&RuntimeRegistry>, relay: &Relay, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     match board {
         Some(board) => board.deserted(limit).await,

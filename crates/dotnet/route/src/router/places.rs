@@ -18,7 +18,7 @@ use super::link::Link;
 /// The maximum number of known runtimes.
 pub(super) const RUNTIMES: usize = 64;
 /// A runtime connects again within half a second of a request. After this time it counts as gone.
-pub(super) const REDIAL: Duration = Duration::from_secs(2);
+pub(super) const RECONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A runtime.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Entry {
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.idle.is_some() || self.active > 0 || self.seen.elapsed() < REDIAL
+        self.idle.is_some() || self.active > 0 || self.seen.elapsed() < RECONNECT_TIMEOUT
     }
 
     /// Returns the loss if it is disconnected.

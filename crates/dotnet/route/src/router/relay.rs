@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// The source of connections to the runtime.
 #[derive(Debug, Clone)]
 pub(crate) enum Supply {
-    Dial(Arc<RuntimeAddress>),
+    Connect(Arc<RuntimeAddress>),
     Board(Arc<RuntimeRegistry>),
     /// Selected per client with [`Relay::to`].
     Nowhere,
@@ -51,7 +51,7 @@ impl Relay {
 
     /// Returns a relay for another runtime that listens.
     pub(crate) fn to(&self, runtime: RuntimeAddress) -> Self {
-        Self { supply: Supply::Dial(Arc::new(runtime)), ..self.clone() }
+        Self { supply: Supply::Connect(Arc::new(runtime)), ..self.clone() }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -65,7 +65,7 @@ impl Relay {
     /// Waits until this runtime is ready for the next request. Returns `false` if it is gone.
     pub(crate) async fn is_ready(&self, runtime: Uuid) -> bool {
         match &self.supply {
-            Supply::Dial(address) => {
+            Supply::Connect(address) => {
                 let answer = address.identify(self.limits.connect).await;
                 answer.is_ok_and(|advertise| advertise.runtime_cookie == runtime)
             }
@@ -91,7 +91,7 @@ impl Relay {
 
     /// Returns the identity of the runtime that listens. Retries until it answers.
     pub(crate) async fn identify_patiently(&self) -> Advertise {
-        let Supply::Dial(address) = &self.supply else { return std::future::pending().await };
+        let Supply::Connect(address) = &self.supply else { return std::future::pending().await };
         loop {
             if let Ok(advertise) = address.identify(self.limits.connect).await {
                 self.teller.tell(&Notice::Runtime { process_id: advertise.process_id });
@@ -170,7 +170,7 @@ impl Relay {
 
     async fn connect(&self, runtime: Option<Uuid>) -> Result<(Link, Option<InUse>), String> {
         match &self.supply {
-            Supply::Dial(address) => {
+            Supply::Connect(address) => {
                 let link = address.connect(self.limits.connect).await.map_err(|error| error.to_string())?;
                 Ok((link, None))
             }

@@ -54,7 +54,7 @@ pub(crate) fn finished(heard: &Heard, id: u32) -> Vec<Rule> {
     let mut all = until(heard, |agent, event| agent == Some(AgentId(id)) && *event == Event::Finished);
     // Others end when they do.
     all.retain(|(agent, _)| *agent == Some(AgentId(id)));
-    // Nor is anybody late but a machine that stands still.
+    // Agents of these tests are late only if the machine is slow.
     let mut rules = violations(&all);
     rules.retain(|rule| !matches!(rule, Rule::HeartbeatMissing | Rule::ModeNotFollowed));
     rules

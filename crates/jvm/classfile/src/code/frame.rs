@@ -88,9 +88,9 @@ impl<'a> Layout<'a> for VerificationType {
 /// The difference of a frame to the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameKind {
-    /// The same variables, and an empty stack.
+    /// Unchanged variables, and an empty stack.
     Same,
-    /// The same variables, and one stack entry.
+    /// Unchanged variables, and one stack entry.
     SameStack1(VerificationType),
     /// 1 to 3 variables fewer, and an empty stack.
     Chop(u8),

@@ -30,7 +30,7 @@ fn configuration(dialect: Dialect) -> Vec<u8> {
 }
 
 #[test]
-fn nobody_listens() {
+fn no_hq_listens() {
     let jdk = require!(Jdk::with_compiler());
     // The port of a client: nothing listens there, and no other process gets it meanwhile.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

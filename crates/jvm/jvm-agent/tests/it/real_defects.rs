@@ -205,7 +205,7 @@ fn the_program_keeps_its_status() {
     let then = |more: &[u8]| [&configuration, more].concat();
     let cases = [
         ("an error for hello", error("HQ is not expecting a new connection at this time"), vec![0x1f]),
-        ("an error before start", then(&error("nobody looks")), vec![0x1f]),
+        ("an error before start", then(&error("HQ shows no trace")), vec![0x1f]),
         (
             "an error for data hello",
             then(&[2]),

@@ -113,8 +113,9 @@ fn link(jdk: &Jdk, record: RecordMode, part: Part, jars: &[&str], at_least: usiz
     let report = hq.report();
     assert_eq!((report.findings, report.counters.orphans), (Vec::new(), 0), "{who}");
     let failed = told(&hq, ClassOutcome::Failed);
-    let fixed =
-        |told: &&String| FIXED.iter().any(|name| **told == format!("{name} (the JVM lets nobody change it)"));
+    let fixed = |told: &&String| {
+        FIXED.iter().any(|name| **told == format!("{name} (the JVM does not allow changing it)"))
+    };
     // Threads of the JVM itself run forever: their classes are changed, and the earlier calls of those methods are unknown.
     let runs = |told: &&String| {
         let reasons = told.split_once(" (").map_or("", |(_, reasons)| reasons.trim_end_matches(')'));

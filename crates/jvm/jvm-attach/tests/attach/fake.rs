@@ -12,7 +12,7 @@ use runtap_jvm_attach::{AgentAnswer, AttachError, Jvm, Timeouts};
 use runtap_testkit::{Program, Signal, Skip, eventually};
 use rustix::process::{Pid, kill_process};
 
-use crate::{attach, block_on, compile, is_there, said, start};
+use crate::{attach, block_on, compile, is_there, or_skip, start};
 
 /// Starts a fake JVM of this kind.
 struct Fake {
@@ -51,8 +51,8 @@ impl Drop for Fake {
 const QUICK: Duration = Duration::from_millis(700);
 
 #[test]
-fn whoever_would_die_of_the_signal_gets_none() {
-    said((|| {
+fn processes_that_the_signal_would_kill_receive_none() {
+    or_skip((|| {
         for mode in ["deaf", "ignores"] {
             let fake = Fake::start(mode, "libjvm.so")?;
             let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
@@ -71,7 +71,7 @@ fn whoever_would_die_of_the_signal_gets_none() {
 
 #[test]
 fn a_process_has_ended_once_all_of_it_has() {
-    said((|| {
+    or_skip((|| {
         let mut fake = Fake::start("answers", "libjvm.so")?;
         let jvm = Jvm::examine(fake.pid()).unwrap();
         assert!(!jvm.has_ended());
@@ -83,7 +83,7 @@ fn a_process_has_ended_once_all_of_it_has() {
 
 #[test]
 fn who_answers_badly_is_not_waited_for() {
-    said((|| {
+    or_skip((|| {
         let ask = |mode: &str| {
             let fake = Fake::start(mode, "libjvm.so")?;
             let began = Instant::now();
@@ -122,7 +122,7 @@ fn who_answers_badly_is_not_waited_for() {
 
 #[test]
 fn an_answer_without_end_is_bounded() {
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("endless", "libjvm.so")?;
         let client = attach(fake.pid(), Timeouts::default()).unwrap();
         let error = block_on(client.request(&Request::properties())).unwrap_err();
@@ -135,7 +135,7 @@ fn an_answer_without_end_is_bounded() {
 
 #[test]
 fn who_never_listens_is_asked_once_more_and_left() {
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("never", "libjvm.so")?;
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
         assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
@@ -147,7 +147,7 @@ fn who_never_listens_is_asked_once_more_and_left() {
 
 #[test]
 fn who_is_stopped_is_said_to_be() {
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("answers", "libjvm.so")?;
         let pid = Pid::from_raw(i32::try_from(fake.pid()).unwrap()).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
@@ -162,7 +162,7 @@ fn who_is_stopped_is_said_to_be() {
 
 #[test]
 fn names_that_others_have_taken_lead_nowhere() {
-    said((|| {
+    or_skip((|| {
         // A socket with the JVM's name: nothing is sent to it.
         let mut fake = Fake::start("never", "libjvm.so")?;
         let socket = format!("/tmp/.java_pid{}", fake.pid());
@@ -203,7 +203,7 @@ fn names_that_others_have_taken_lead_nowhere() {
 
 #[test]
 fn what_an_earlier_process_has_left_behind_does_not_matter() {
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("never", "libjvm.so")?;
         let socket = format!("/tmp/.java_pid{}", fake.pid());
         // A process with this id before may have left it.
@@ -218,7 +218,7 @@ fn what_an_earlier_process_has_left_behind_does_not_matter() {
 
 #[test]
 fn who_is_stopped_later_is_not_waited_for() {
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("answers", "libjvm.so")?;
         let client = attach(fake.pid(), Timeouts::default()).unwrap();
         let pid = Pid::from_raw(i32::try_from(fake.pid()).unwrap()).unwrap();
@@ -243,7 +243,7 @@ fn who_is_stopped_later_is_not_waited_for() {
 #[test]
 fn an_agent_can_say_why() {
     use std::os::unix::fs::PermissionsExt as _;
-    said((|| {
+    or_skip((|| {
         let fake = Fake::start("answers", "libjvm.so")?;
         let client = attach(fake.pid(), Timeouts::default()).unwrap();
         let answer = block_on(AgentAnswer::create(client.jvm())).unwrap();

@@ -85,7 +85,7 @@ fn is_there(path: &str) -> bool {
 }
 
 /// Prints why a test was skipped.
-fn said(test: Result<(), Skip>) {
+fn or_skip(test: Result<(), Skip>) {
     if let Err(skip) = test {
         skip.report();
     }

@@ -10,7 +10,7 @@ use runtap_jvm_attach::codec::Request;
 use runtap_jvm_attach::{AttachError, Client, PlacedLibrary, Timeouts};
 use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
-use crate::{agent, attach, block_on, is_there, said, sleeper, start};
+use crate::{agent, attach, block_on, is_there, or_skip, sleeper, start};
 
 const NOBODY: u32 = 65_534;
 
@@ -55,7 +55,7 @@ fn load(client: &Client, agent: &'static [u8], out_here: &Path, out_there: &Path
 
 #[test]
 fn a_container_is_no_obstacle() {
-    said(contained());
+    or_skip(contained());
 }
 
 fn contained() -> Result<(), Skip> {
@@ -85,7 +85,7 @@ fn contained() -> Result<(), Skip> {
 /// If the JVM could not create its socket, no file is created in its working directory, and it gets no signal.
 #[test]
 fn a_read_only_folder_for_temporary_files_is_named() {
-    said(read_only());
+    or_skip(read_only());
 }
 
 fn read_only() -> Result<(), Skip> {
@@ -114,13 +114,13 @@ fn read_only() -> Result<(), Skip> {
 
 #[test]
 fn a_jvm_of_another_user_is_attached_to_as_that_user() {
-    said(of_another_user(&[]));
+    or_skip(of_another_user(&[]));
 }
 
 /// If the JVM's user namespace has no mapping for root, the JVM does not accept root of the machine.
 #[test]
 fn a_jvm_in_a_user_namespace_is_attached_to_as_its_user() {
-    said(of_another_user(&["unshare", "--user", "--map-root-user", "--"]));
+    or_skip(of_another_user(&["unshare", "--user", "--map-root-user", "--"]));
 }
 
 fn of_another_user(wrapper: &[&str]) -> Result<(), Skip> {
@@ -134,7 +134,7 @@ fn of_another_user(wrapper: &[&str]) -> Result<(), Skip> {
             command
         };
         let java = jdk.home().join("bin/java");
-        let java = java.to_str().expect("a path of ours");
+        let java = java.to_str().expect("the path is UTF-8");
         let words: Vec<&str> = wrapper.iter().copied().chain([java]).collect();
         let mut probe = as_nobody(&words);
         if !probe.arg("-version").stderr(std::process::Stdio::null()).status().is_ok_and(|ran| ran.success())

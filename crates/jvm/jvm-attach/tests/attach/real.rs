@@ -7,11 +7,11 @@ use runtap_jvm_attach::codec::{LoadError, Request, RequestError};
 use runtap_jvm_attach::{AttachError, CLibrary, PlacedLibrary, Timeouts};
 use runtap_testkit::{Jdk, Skip};
 
-use crate::{agent, attach, block_on, is_there, java, said, sleeper};
+use crate::{agent, attach, block_on, is_there, java, or_skip, sleeper};
 
 #[test]
 fn every_version_is_asked_and_loads_an_agent() {
-    said(each_version());
+    or_skip(each_version());
 }
 
 fn each_version() -> Result<(), Skip> {
@@ -26,7 +26,7 @@ fn each_version() -> Result<(), Skip> {
         assert!(connected.is_err(), "{major}: it does not listen before it is asked");
         let client = attach(pid, Timeouts::default()).unwrap();
         assert!(is_there(&socket));
-        assert!(!is_there(&format!("/tmp/.attach_pid{pid}")), "{major}: nothing of ours is left");
+        assert!(!is_there(&format!("/tmp/.attach_pid{pid}")), "{major}: the trigger file is removed");
         assert_eq!(client.jvm().c_library(), CLibrary::Glibc);
         assert!(!client.jvm().has_other_network());
 
@@ -73,7 +73,7 @@ fn each_version() -> Result<(), Skip> {
 
 #[test]
 fn a_jvm_that_was_told_not_to_is_left_alone() {
-    said(told_not_to());
+    or_skip(told_not_to());
 }
 
 fn told_not_to() -> Result<(), Skip> {

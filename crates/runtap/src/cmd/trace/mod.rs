@@ -49,7 +49,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     }
     (spec.children, spec.merge) = (options.several.children, options.several.merge);
     spec.stop_event = spec::stop_event(&options.stopping)?;
-    spec.dial_in = options.dial_in;
+    spec.connect_timeout = options.dial_in;
     if let Some(event) = &spec.stop_event
         && let Some(unreachable) = event.unreachable(&request.providers)
     {

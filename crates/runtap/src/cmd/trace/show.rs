@@ -34,10 +34,10 @@ impl EventPrinter {
     pub(super) fn event(&self, event: Event) {
         let output = self.output;
         match event {
-            Event::DialledIn { process, claims: None } => {
+            Event::RuntimeConnected { process, claims: None } => {
                 output.detail(format_args!("{process} has dialled in"));
             }
-            Event::DialledIn { process, claims: Some(other) } => {
+            Event::RuntimeConnected { process, claims: Some(other) } => {
                 output.detail(format_args!("{process} has dialled in, and calls itself {other}"));
             }
             Event::Session { id, command } => output.detail(format_args!("session {id} by {command}")),
@@ -57,11 +57,11 @@ impl EventPrinter {
                 output.warning(format_args!("{process} ended before it could be recorded"));
             }
             Event::Stranger(visitor) => self.stranger(visitor),
-            Event::NobodyCame { pid, after: _, jvm: Some(jvm) } => output.warning(format_args!(
+            Event::NoRuntimeConnected { pid, after: _, jvm: Some(jvm) } => output.warning(format_args!(
                 "the command (process {pid}) continues without being recorded: process {jvm} is a Java program, not a .NET one; {}",
                 fix::text(&[Fix::TraceJvm { pid: jvm }])
             )),
-            Event::NobodyCame { pid, after, jvm: None } => output.warning(format_args!(
+            Event::NoRuntimeConnected { pid, after, jvm: None } => output.warning(format_args!(
                 "no .NET runtime has dialled in after {}; the command (process {pid}) continues without being recorded. \
                  Only .NET 5 and later dial in, and only unless DOTNET_EnableDiagnostics=0 is set",
                 Span(after)

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use runtap_mtp_proto::{Frame, Limits, State};
+use runtap_mtp_proto::{Frame, Limits, TestState};
 
 use super::*;
 
 fn passed(uid: &str, output: &str) -> Entry {
     Entry::Successful(SuccessfulTest {
         uid: Some(uid.into()),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         standard_output: Some(output.into()),
         ..SuccessfulTest::default()
     })
@@ -19,7 +19,7 @@ fn passed(uid: &str, output: &str) -> Entry {
 fn failed(uid: &str, output: &str) -> Entry {
     Entry::Failed(FailedTest {
         uid: Some(uid.into()),
-        state: Some(State::FAILED),
+        state: Some(TestState::FAILED),
         standard_output: Some(output.into()),
         ..FailedTest::default()
     })

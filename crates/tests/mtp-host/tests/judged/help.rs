@@ -1,4 +1,4 @@
-//! Before there is a session: `--help`, and servers that have no version in common with us.
+//! Before there is a session: `--help`, and servers that support no version of this crate.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;

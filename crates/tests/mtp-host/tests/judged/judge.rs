@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use runtap_mtp_host::{Batching, Exit, Host, Identity, Launch, Role};
 use runtap_mtp_proto::server::{self, Event, Pipe, Settings};
-use runtap_mtp_proto::{ControlKind, Message, State};
+use runtap_mtp_proto::{ControlKind, Message, TestState};
 use tempfile::TempDir;
 
 /// A server of one application, which breaks off a connection that sends two requests at a time.
@@ -20,7 +20,7 @@ pub(crate) struct Judge {
     pub(crate) events: mpsc::Receiver<Event>,
     /// The bytes of each connection that has ended.
     pub(crate) heard: mpsc::Receiver<Vec<u8>>,
-    /// A word in it cancels the session, as soon as somebody waits for that.
+    /// A message cancels the session, as soon as the application waits for cancellation.
     pub(crate) cancel: mpsc::Sender<()>,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn fails(text: &str) {
     panic!("{text}");
 }
 
-pub(crate) fn results(messages: &[Message]) -> Vec<(String, State)> {
+pub(crate) fn results(messages: &[Message]) -> Vec<(String, TestState)> {
     let mut all = Vec::new();
     for message in messages {
         let Message::TestResults(results) = message else { continue };

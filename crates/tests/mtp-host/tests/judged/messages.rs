@@ -12,8 +12,8 @@ use runtap_mtp_host::{
 use runtap_mtp_proto::server::{Mode, Settings};
 use runtap_mtp_proto::{
     AzureDevOpsLog, DiscoveredTest, DiscoveredTests, Display, FailedTest, FileArtifact, FileArtifacts,
-    FrameReader, HandshakeKey, Limits, Message, MessageId, SessionEvent, SessionEventType, State,
-    SuccessfulTest, TestException, TestInProgress, TestResults, TestTrait, TestsInProgress, Versions,
+    FrameReader, HandshakeKey, Limits, Message, MessageId, SessionEvent, SessionEventType, SuccessfulTest,
+    TestException, TestInProgress, TestResults, TestState, TestTrait, TestsInProgress, Versions,
 };
 
 use crate::judge::Judge;
@@ -68,7 +68,7 @@ fn session(messages: &[Message]) -> String {
     uid.expect("there is a session")
 }
 
-/// Without the handshake, which says who we are.
+/// Checks the handshake and returns the messages after it.
 #[track_caller]
 fn greeted<'a>(messages: &'a [Message], mode: &str) -> &'a [Message] {
     let Some((Message::Handshake(handshake), rest)) = messages.split_first() else { panic!("{messages:?}") };
@@ -91,7 +91,7 @@ fn passed(session: &str) -> SuccessfulTest {
     SuccessfulTest {
         uid: some("uid-1"),
         display_name: some("Test1"),
-        state: Some(State::PASSED),
+        state: Some(TestState::PASSED),
         duration: Some(123_456),
         reason: some(""),
         standard_output: some("out"),
@@ -149,7 +149,7 @@ fn run() -> BTreeSet<MessageId> {
             failed: Some(vec![FailedTest {
                 uid: some("uid-1"),
                 display_name: some("Test1"),
-                state: Some(State::FAILED),
+                state: Some(TestState::FAILED),
                 duration: None,
                 reason: some("r"),
                 exceptions: Some(vec![TestException {
@@ -202,7 +202,7 @@ fn run_for_an_ide() -> BTreeSet<MessageId> {
     let messages = heard(&judge, 1);
     let session = session(&messages);
     let begun = SuccessfulTest {
-        state: Some(State::IN_PROGRESS),
+        state: Some(TestState::IN_PROGRESS),
         duration: None,
         standard_output: some(""),
         error_output: some(""),
@@ -275,7 +275,7 @@ fn help() -> BTreeSet<MessageId> {
 fn every_message_arrives_as_it_was_meant() {
     let sent: BTreeSet<i32> =
         [run(), run_for_an_ide(), list(), help()].into_iter().flatten().map(|id| id.0).collect();
-    // Those that only servers send, and those of hosts before 1.0.0, are not ours to send.
+    // Messages that only servers send, and messages of hosts before 1.0.0.
     let not_ours = [
         MessageId::VOID,
         MessageId::SERVER_CONTROL,

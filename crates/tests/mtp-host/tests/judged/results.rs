@@ -7,7 +7,7 @@ use runtap_mtp_host::{
     Artifact, DisplayLevel, Exit, Failure, HostError, Outcome, TestNode, TestResult, Version,
 };
 use runtap_mtp_proto::server::{Mode, Settings};
-use runtap_mtp_proto::{Message, State, Versions};
+use runtap_mtp_proto::{Message, TestState, Versions};
 
 use crate::judge::{Judge, fails, results};
 
@@ -93,7 +93,7 @@ fn an_old_server_is_told_what_it_knows() {
     let judge = Judge::new(Settings { versions, ..Settings::new(Mode::Run) });
     let host = judge.connect(&[]);
     host.session::<_, HostError>(|session| {
-        assert!(!session.display(DisplayLevel::ERROR, "nobody hears it")?);
+        assert!(!session.display(DisplayLevel::ERROR, "not displayed")?);
         session.test("a", || ())?;
         session.test("b", || Err::<(), _>("broken"))?;
         session.test("c", || fails("at the disco"))
@@ -104,7 +104,10 @@ fn an_old_server_is_told_what_it_knows() {
     let messages = judge.messages(exit);
     assert_eq!(messages.len(), 3, "start, all results, end: {messages:?}");
     let of = |uid: &str, state| (uid.to_owned(), state);
-    assert_eq!(results(&messages), [of("a", State::PASSED), of("b", State::FAILED), of("c", State::FAILED)]);
+    assert_eq!(
+        results(&messages),
+        [of("a", TestState::PASSED), of("b", TestState::FAILED), of("c", TestState::FAILED)]
+    );
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn a_server_that_wants_more_hears_of_tests_that_begin_and_where_they_are() {
     let of = |uid: &str, state| (uid.to_owned(), state);
     assert_eq!(
         results(&judge.messages(Exit::OK)),
-        [of("m::a", State::IN_PROGRESS), of("m::a", State::PASSED)]
+        [of("m::a", TestState::IN_PROGRESS), of("m::a", TestState::PASSED)]
     );
 
     let judge = Judge::new(Settings { is_ide: true, ..Settings::new(Mode::Discover) });

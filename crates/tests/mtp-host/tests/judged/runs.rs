@@ -14,7 +14,7 @@ use runtap_mtp_host::{
     TestResult, Version,
 };
 use runtap_mtp_proto::server::{self, Mode, Pipe, Settings};
-use runtap_mtp_proto::{Message, Rule, SessionEventType, State};
+use runtap_mtp_proto::{Message, Rule, SessionEventType, TestState};
 
 use crate::judge::{Judge, fails, results};
 
@@ -41,7 +41,7 @@ fn attempts_and_their_orchestrator_share_a_run() {
     drop(orchestrator);
     assert_eq!(judge.application.lock().unwrap().attempt_of("2"), Some(2));
     let states: Vec<_> = results(&judge.messages(Exit::OK)).into_iter().map(|(_, state)| state).collect();
-    assert_eq!(states, [State::FAILED, State::PASSED]);
+    assert_eq!(states, [TestState::FAILED, TestState::PASSED]);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn the_diagnostic_log_has_the_negotiated_version() {
     fs::remove_dir_all(&logs).unwrap();
     passes(&[]);
     passes(&["--diagnostic", "--diagnostic-verbosity", "None"]);
-    assert!(!logs.exists(), "nobody has asked for one");
+    assert!(!logs.exists(), "no log was requested");
     fs::write(&logs, "a file").unwrap();
     let judge = Judge::new(Settings::new(Mode::Run));
     let error = Application::new().connect(&launch(&judge, &["--diagnostic"])).unwrap_err();

@@ -26,7 +26,7 @@ pub use server_control::{ControlKind, ServerControl};
 pub use session_event::{SessionEvent, SessionEventType};
 pub use test_host_completed::TestHostCompleted;
 pub use test_host_process_id::TestHostProcessId;
-pub use test_results::{FailedTest, State, SuccessfulTest, TestException, TestResults};
+pub use test_results::{FailedTest, SuccessfulTest, TestException, TestResults, TestState};
 pub use tests_in_progress::{TestInProgress, TestsInProgress};
 pub use writer::{DiscoveredTestsWriter, TestResultsWriter};
 

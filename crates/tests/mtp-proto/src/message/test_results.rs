@@ -4,7 +4,7 @@ use crate::envelope::{code, envelope};
 
 code! {
     /// The state of a test.
-    pub struct State {
+    pub struct TestState {
         /// The test was found, or ended without an outcome. Not sent in results.
         0 "Discovered" => DISCOVERED,
         /// The test passed.
@@ -24,7 +24,7 @@ code! {
     }
 }
 
-impl State {
+impl TestState {
     /// Returns whether hosts send a test with this state in the list of [failed tests](TestResults::failed) (3 to 6).
     pub fn is_failed(self) -> bool {
         (Self::FAILED..=Self::CANCELLED).contains(&self)
@@ -59,7 +59,7 @@ envelope! {
         /// The display name.
         2 "DisplayName" => display_name: String,
         /// The state.
-        3 "State" => state: State,
+        3 "State" => state: TestState,
         /// The duration in units of 100 ns. Hosts forward what the framework reports, including negative numbers.
         /// Absent for skipped and started tests.
         4 "Duration" => duration: i64,
@@ -87,7 +87,7 @@ envelope! {
         /// The display name.
         2 "DisplayName" => display_name: String,
         /// The state.
-        3 "State" => state: State,
+        3 "State" => state: TestState,
         /// The duration in units of 100 ns.
         4 "Duration" => duration: i64,
         /// The framework's explanation. Up to MTP 2.0 the message of the exception; since MTP 2.3 often empty.
@@ -198,7 +198,7 @@ mod tests {
         let test = SuccessfulTest {
             uid: text("u"),
             display_name: text("d"),
-            state: Some(State::SKIPPED),
+            state: Some(TestState::SKIPPED),
             duration: Some(1),
             reason: text("r"),
             standard_output: text("o"),

@@ -1,7 +1,7 @@
 //! Checks of the fields of a single message, independent of earlier messages.
 
 use super::quote;
-use crate::{Message, MessageId, Rule, State, TestResults};
+use crate::{Message, MessageId, Rule, TestResults, TestState};
 
 type Broken = Vec<(Rule, String)>;
 
@@ -56,7 +56,7 @@ pub(super) fn has_failed(results: &TestResults) -> bool {
     let failed = results.failed.iter().flatten().map(|test| (test.state, test.is_superseded));
     successful
         .chain(failed)
-        .any(|(state, superseded)| state.is_some_and(State::is_failed) && superseded != Some(true))
+        .any(|(state, superseded)| state.is_some_and(TestState::is_failed) && superseded != Some(true))
 }
 
 fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
@@ -72,7 +72,7 @@ fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
         let Some(state) = state else { continue };
         // Called only for violations: quoting the id of every test would be slow.
         let test = || quote(uid.unwrap_or_default());
-        if !(state.is_failed() || state.is_successful()) || (state == State::IN_PROGRESS && !is_ide) {
+        if !(state.is_failed() || state.is_successful()) || (state == TestState::IN_PROGRESS && !is_ide) {
             broken.push((Rule::State, format!("test {} has state {state}", test())));
         } else if state.is_successful() != in_successful {
             let list = if in_successful { "successful" } else { "failed" };

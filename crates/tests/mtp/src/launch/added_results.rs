@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::running::{RunningTest, display_name};
 use super::supervise::Supervisor;
-use crate::event::{Exception, State, TestResult};
+use crate::event::{Exception, TestOutcome, TestResult};
 
 /// A row with a time-out result.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct TimedOutRow {
 impl Supervisor<'_> {
     /// Adds a time-out result for a test.
     pub(super) fn add_timeout(&mut self, test: &RunningTest, message: String) {
-        self.add_result(test, State::Timeout, message);
+        self.add_result(test, TestOutcome::Timeout, message);
         let (name, host_attempt) = (test.name.clone(), self.host_attempt);
         let row = TimedOutRow { name, host_attempt, has_late_result: false };
         self.timed_out.entry(test.uid.clone()).or_default().push(row);
@@ -65,7 +65,7 @@ impl Supervisor<'_> {
     }
 
     /// Adds a result for a running test.
-    pub(super) fn add_result(&mut self, test: &RunningTest, state: State, message: String) {
+    pub(super) fn add_result(&mut self, test: &RunningTest, state: TestOutcome, message: String) {
         self.add_result_for(&test.uid, &test.name, Some(test.since.elapsed()), state, message);
     }
 
@@ -75,7 +75,7 @@ impl Supervisor<'_> {
         uid: &str,
         name: &str,
         duration: Option<Duration>,
-        state: State,
+        state: TestOutcome,
         message: String,
     ) {
         let result = TestResult {

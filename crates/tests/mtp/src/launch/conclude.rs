@@ -13,7 +13,7 @@ use super::supervise::{KillReason, StopState, Supervisor, seconds};
 use super::{Signal, can_be_requested, dotnet_host, isolation, skipped};
 use crate::child::Exit;
 use crate::digest::UidSet;
-use crate::event::{LaunchEnd, Level, ModuleFailure, RunEvent, State};
+use crate::event::{LaunchEnd, Level, ModuleFailure, RunEvent, TestOutcome};
 use crate::listen::Transport;
 use crate::pipe::MAX_CONNECTIONS;
 use crate::run::{Done, Origin, Suspects, code};
@@ -101,7 +101,7 @@ impl Supervisor<'_> {
         let mut isolated = Vec::new();
         match self.stop_state {
             StopState::Killed(reason) => self.was_killed(reason),
-            StopState::Requested { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
+            StopState::Requested { .. } => self.give_up_tests(TestOutcome::Cancelled, &self.why_ended()),
             StopState::Running if crashed => {
                 let running = self.tests.names();
                 if let Some(suspects) = &suspects {
@@ -119,7 +119,7 @@ impl Supervisor<'_> {
                     });
                     let text =
                         format!("The process exited ({}) when only this test was run.", describe(exit));
-                    self.add_result_for(uid, name, None, State::Error, text);
+                    self.add_result_for(uid, name, None, TestOutcome::Error, text);
                 } else if let Some(uid) = &alone {
                     self.fail(ModuleFailure::NotRun(format!(
                         "the process exits ({}) before the test starts, even if only this test is run: {uid}",
@@ -129,7 +129,7 @@ impl Supervisor<'_> {
                     self.fail(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
                 }
                 let text = format!("The process exited ({}) while the test was running.", describe(exit));
-                self.give_up_tests(State::Error, &text);
+                self.give_up_tests(TestOutcome::Error, &text);
             }
             StopState::Running => {
                 self.judge(exit);
@@ -206,7 +206,7 @@ impl Supervisor<'_> {
             KillReason::Failed => {
                 let text =
                     "The process was killed while the test was running: see the error of its application.";
-                self.give_up_tests(State::Error, text);
+                self.give_up_tests(TestOutcome::Error, text);
             }
             KillReason::IgnoredStop => {
                 let grace = seconds(self.spec.timeouts.grace);
@@ -214,12 +214,12 @@ impl Supervisor<'_> {
                     "{} No result of the test arrived; its process did not exit within {grace} and was killed.",
                     self.why_ended()
                 );
-                self.give_up_tests(State::Cancelled, &text);
+                self.give_up_tests(TestOutcome::Cancelled, &text);
                 self.notify(format!("the process was killed because it did not exit within {grace} after it was requested to stop"));
             }
             KillReason::RunStopped => {
                 let text = "The run was stopped, and the process killed, while the test was running.";
-                self.give_up_tests(State::Cancelled, text);
+                self.give_up_tests(TestOutcome::Cancelled, text);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Supervisor<'_> {
     }
 
     /// Adds results for the tests that will not have one.
-    fn give_up_tests(&mut self, state: State, why: &str) {
+    fn give_up_tests(&mut self, state: TestOutcome, why: &str) {
         for test in self.tests.take() {
             self.add_result(&test, state, why.to_owned());
         }

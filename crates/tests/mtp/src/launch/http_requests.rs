@@ -108,7 +108,7 @@ mod tests {
 
     use runtap_mtp_proto::server::Mode;
     use runtap_mtp_proto::{
-        Handshake, HandshakeKey, SessionEvent, SessionEventType, State, SuccessfulTest, TestResults,
+        Handshake, HandshakeKey, SessionEvent, SessionEventType, SuccessfulTest, TestResults, TestState,
     };
 
     use super::*;
@@ -142,7 +142,7 @@ mod tests {
         let test = SuccessfulTest {
             uid: Some("a".into()),
             display_name: Some("A".into()),
-            state: Some(State::PASSED),
+            state: Some(TestState::PASSED),
             session_uid: Some("s".into()),
             ..SuccessfulTest::default()
         };

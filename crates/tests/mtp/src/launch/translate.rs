@@ -6,7 +6,7 @@ use runtap_mtp_proto as proto;
 use runtap_mtp_proto::{Message, SessionEventType};
 
 use super::app_server::AppEvent;
-use crate::event::{AppOption, Artifact, Exception, Level, State, TestInfo, TestResult};
+use crate::event::{AppOption, Artifact, Exception, Level, TestInfo, TestOutcome, TestResult};
 
 /// Passes the events of a message to `hear` one by one, because a message may have a million tests. `attempt` is the
 /// attempt of the sending process, after which attempts within the process are numbered. `own` is the number that the
@@ -82,14 +82,14 @@ fn started(uid: Option<String>, name: Option<String>) -> AppEvent {
 }
 
 /// Converts an outcome. `None` if the test has no outcome.
-pub(crate) fn state(state: Option<proto::State>) -> Option<State> {
+pub(crate) fn state(state: Option<proto::TestState>) -> Option<TestOutcome> {
     Some(match state? {
-        proto::State::PASSED => State::Passed,
-        proto::State::SKIPPED => State::Skipped,
-        proto::State::FAILED => State::Failed,
-        proto::State::ERROR => State::Error,
-        proto::State::TIMEOUT => State::Timeout,
-        proto::State::CANCELLED => State::Cancelled,
+        proto::TestState::PASSED => TestOutcome::Passed,
+        proto::TestState::SKIPPED => TestOutcome::Skipped,
+        proto::TestState::FAILED => TestOutcome::Failed,
+        proto::TestState::ERROR => TestOutcome::Error,
+        proto::TestState::TIMEOUT => TestOutcome::Timeout,
+        proto::TestState::CANCELLED => TestOutcome::Cancelled,
         _ => return None,
     })
 }
@@ -97,7 +97,7 @@ pub(crate) fn state(state: Option<proto::State>) -> Option<State> {
 /// Converts a test of either list: passed tests are converted to the type of failed tests first. A test in progress is
 /// reported as started.
 fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<AppEvent> {
-    if test.state == Some(proto::State::IN_PROGRESS) {
+    if test.state == Some(proto::TestState::IN_PROGRESS) {
         return Some(started(test.uid, test.display_name));
     }
     let uid = test.uid.unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Coordinator, HeldResult};
-use crate::event::{Level, ModuleFailure, ModuleId, RunEvent, State, TestResult};
+use crate::event::{Level, ModuleFailure, ModuleId, RunEvent, TestOutcome, TestResult};
 use crate::launch::named;
 use crate::tally::subject;
 
@@ -59,7 +59,7 @@ impl HeldRows {
         row.retain(|(_, held)| {
             let TestResult { name, state, .. } = &held.result;
             let is_of_row = *name == new.name || subject(name) == Some(&new.name);
-            !is_of_row || new.state == State::Skipped && state.is_failure()
+            !is_of_row || new.state == TestOutcome::Skipped && state.is_failure()
         });
     }
 
@@ -100,31 +100,31 @@ mod tests {
     use super::*;
     use crate::event::LaunchId;
 
-    fn result(name: &str, state: State) -> TestResult {
+    fn result(name: &str, state: TestOutcome) -> TestResult {
         TestResult { uid: "b".to_owned(), name: name.to_owned(), state, ..TestResult::default() }
     }
 
     #[test]
     fn only_a_result_of_the_same_row_replaces_a_failure() {
-        let names_left = |later: &[(&str, State)]| {
+        let names_left = |later: &[(&str, TestOutcome)]| {
             let mut held = HeldRows::default();
             for name in ["x", "y", "[Test Cleanup Failure (y)]"] {
-                let result = result(name, State::Failed);
+                let result = result(name, TestOutcome::Failed);
                 held.hold(HeldResult { launch: LaunchId(0), attempt: 1, result });
             }
             for (name, state) in later {
                 held.replace(&result(name, *state));
             }
-            held.replace(&TestResult { uid: "c".to_owned(), ..result("x", State::Passed) });
+            held.replace(&TestResult { uid: "c".to_owned(), ..result("x", TestOutcome::Passed) });
             held.take().into_iter().map(|held| held.result.name).collect::<Vec<_>>()
         };
-        assert_eq!(names_left(&[("y", State::Passed)]), ["x"]);
+        assert_eq!(names_left(&[("y", TestOutcome::Passed)]), ["x"]);
         assert_eq!(
-            names_left(&[("x", State::Failed), ("z", State::Passed)]),
+            names_left(&[("x", TestOutcome::Failed), ("z", TestOutcome::Passed)]),
             ["y", "[Test Cleanup Failure (y)]"]
         );
-        assert_eq!(names_left(&[("x", State::Skipped)]).len(), 3);
-        assert!(names_left(&[("y", State::Passed), ("x", State::Passed)]).is_empty());
+        assert_eq!(names_left(&[("x", TestOutcome::Skipped)]).len(), 3);
+        assert!(names_left(&[("y", TestOutcome::Passed), ("x", TestOutcome::Passed)]).is_empty());
     }
 
     #[test]
@@ -134,10 +134,10 @@ mod tests {
         for name in ["x", "y"] {
             held.miss("b".to_owned(), name.to_owned());
         }
-        held.replace(&result("x", State::Skipped));
+        held.replace(&result("x", TestOutcome::Skipped));
         let Some(ModuleFailure::NotRun(text)) = held.not_run() else { panic!("y has no result") };
         assert_eq!(text, "1 row has no result, of tests that have results for other rows: y");
-        held.replace(&result("y", State::Passed));
+        held.replace(&result("y", TestOutcome::Passed));
         assert_eq!(held.not_run(), None);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::{LaunchId, Module, ModuleId, RunEvent};
 use runtap_test::plan::{Finished, ModuleKey, ModuleRun, Outcome};
-use runtap_test_report::{Source, State, TestResult};
+use runtap_test_report::{Source, TestOutcome, TestResult};
 
 use crate::suite::fingerprint::fingerprint;
 
@@ -75,7 +75,7 @@ impl Recorder {
             RunEvent::TestEnded { module, launch, result, .. } => {
                 let duration = result.duration.unwrap_or_default();
                 self.test(*module, *launch, now, duration);
-                if result.state == State::Cancelled {
+                if result.state == TestOutcome::Cancelled {
                     self.records.entry(*module).or_default().incomplete = true;
                 }
             }
@@ -222,10 +222,10 @@ impl Results {
 
 fn outcome(result: &TestResult) -> Outcome {
     match result.state() {
-        State::Passed if result.is_flaky() => Outcome::Flaky,
-        State::Passed => Outcome::Passed,
-        State::Skipped => Outcome::Skipped,
-        State::Failed | State::Error => Outcome::Failed,
-        State::Timeout | State::Cancelled => Outcome::TimedOut,
+        TestOutcome::Passed if result.is_flaky() => Outcome::Flaky,
+        TestOutcome::Passed => Outcome::Passed,
+        TestOutcome::Skipped => Outcome::Skipped,
+        TestOutcome::Failed | TestOutcome::Error => Outcome::Failed,
+        TestOutcome::Timeout | TestOutcome::Cancelled => Outcome::TimedOut,
     }
 }

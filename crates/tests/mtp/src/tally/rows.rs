@@ -1,6 +1,6 @@
 //! The rows of one test, and the matching of later results to rows.
 
-use crate::event::State;
+use crate::event::TestOutcome;
 
 /// The last result of a row.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ pub(super) struct Row {
     pub(super) name: u32,
     /// The hash of the name of the row that this row is [about](subject).
     pub(super) about: Option<u32>,
-    pub(super) state: State,
+    pub(super) state: TestOutcome,
     pub(super) quarantined: bool,
     /// Whether this is a failure that counts and will not change.
     pub(super) is_settled: bool,
@@ -33,7 +33,7 @@ impl Row {
     }
 
     pub(super) fn is_flaky(&self) -> bool {
-        self.has_failed && self.state == State::Passed
+        self.has_failed && self.state == TestOutcome::Passed
     }
 }
 

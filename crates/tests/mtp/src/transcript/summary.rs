@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use runtap_mtp_proto::{FailedTest, Handshake, Message, State, SuccessfulTest};
+use runtap_mtp_proto::{FailedTest, Handshake, Message, SuccessfulTest, TestState};
 
 use runtap_transcript::Direction;
 
@@ -94,7 +94,7 @@ fn failed(test: &FailedTest) -> String {
 }
 
 fn result(
-    state: Option<State>,
+    state: Option<TestState>,
     name: Option<&String>,
     uid: Option<&String>,
     duration: Option<i64>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use runtap_mtp_proto::server::{Event, Output};
-use runtap_mtp_proto::{Message, Rule, Severity, State};
+use runtap_mtp_proto::{Message, Rule, Severity, TestState};
 
 use crate::event::Totals;
 use crate::launch::translate::state;
@@ -47,7 +47,7 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, outcome: Option<State>) {
+    fn count(&mut self, outcome: Option<TestState>) {
         if let Some(state) = state(outcome) {
             *self.totals.count_mut(state) += 1;
         }

@@ -5,8 +5,8 @@ mod tables;
 use std::time::Duration;
 
 use runtap_mtp::{
-    Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, State, Stop, StopLevel, TestInfo, TestResult,
-    Totals, Transport, code, run,
+    Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, Stop, StopLevel, TestInfo, TestOutcome,
+    TestResult, Totals, Transport, code, run,
 };
 use runtap_testkit::{RealRuntime, Skip, test_application};
 
@@ -219,7 +219,7 @@ fn a_test_that_takes_too_long_is_named_and_its_process_ended() {
         assert_eq!(outcome.totals, Totals { passed: 3, timeout: 1, ..Totals::default() });
         assert_eq!(outcome.exit_code, code::TESTS_FAILED);
         let results = results(&events);
-        let stuck = results.iter().find(|result| result.state == State::Timeout).unwrap();
+        let stuck = results.iter().find(|result| result.state == TestOutcome::Timeout).unwrap();
         assert!(stuck.exceptions[0].message.contains("longer than 3 s"));
         Ok(())
     });
@@ -264,7 +264,7 @@ fn marked(variable: &str) -> Vec<rustix::process::Pid> {
 #[test]
 fn who_holds_the_output_does_not_hold_up_the_run() {
     or_skip(|| {
-        // Whoever waited for them would wait for an hour.
+        // The child processes hold the output open for an hour.
         let mut spec = orchard("children:3600:2")?;
         let value = format!("{}", std::process::id());
         spec.application.environment.push(("RUNTAP_HOLDS".into(), value.clone().into()));

@@ -1,6 +1,6 @@
 //! What the applications' tables state, compared with what arrives: runs, lists and help, on .NET 8 and 10.
 
-use runtap_mtp::{Mode, Module, ModuleFailure, RunEvent, RunSpec, State, TestInfo, TestResult, code};
+use runtap_mtp::{Mode, Module, ModuleFailure, RunEvent, RunSpec, TestInfo, TestOutcome, TestResult, code};
 use runtap_testkit::{RealRuntime, Skip, expected_outcomes, test_application};
 
 use crate::{APPLICATIONS, events, failures, found, or_skip, orchard, results, spec};
@@ -76,7 +76,7 @@ pub(crate) fn expected(folder: &str, table: &str) -> Result<Vec<[String; 3]>, Sk
     Ok(all)
 }
 
-/// The same of what has arrived.
+/// Returns id, name and outcome of each received result.
 pub(crate) fn outcomes(events: &[RunEvent], folder: &str) -> Vec<[String; 3]> {
     let results = results(events).into_iter();
     let of =
@@ -241,8 +241,9 @@ fn a_test_that_hangs_is_told_by_the_controller_that_ends_its_host() {
         let runtime = RealRuntime::available(10)?;
         let arguments = ["--suite", "fast:2+hang", "--watch", "--watch-limit", "10000"];
         let (outcome, events) = events(&spec(&runtime, "orchard-2.5.2", "orchard.dll", &arguments)?);
-        let passed = results(&events).iter().filter(|one| one.state == State::Passed).count();
-        let errors: Vec<_> = results(&events).into_iter().filter(|one| one.state == State::Error).collect();
+        let passed = results(&events).iter().filter(|one| one.state == TestOutcome::Passed).count();
+        let errors: Vec<_> =
+            results(&events).into_iter().filter(|one| one.state == TestOutcome::Error).collect();
         assert_eq!((passed, errors.len()), (2, 1), "{events:?}");
         assert_eq!(outcome.totals.error, 1);
         assert_eq!(outcome.exit_code, code::TESTS_FAILED, "{:?}", failures(&events));

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, Write};
 use std::time::{Duration, SystemTime};
 
 use runtap_test_report::{
-    Artifact, Attempt, Exception, Level, Location, Memory, Message, Module, Run, Spool, State, TestResult,
-    Trait,
+    Artifact, Attempt, Exception, Level, Location, Memory, Message, Module, Run, Spool, TestOutcome,
+    TestResult, Trait,
 };
 
 const MS: i64 = 1_000_000;
@@ -68,7 +68,7 @@ fn artifact(path: &str, name: &str) -> Artifact {
     Artifact { path: path.to_owned(), name: name.to_owned(), description: String::new() }
 }
 
-fn attempt(state: State, millis: i64) -> Attempt {
+fn attempt(state: TestOutcome, millis: i64) -> Attempt {
     Attempt { state, duration_ns: Some(millis * MS), ..Attempt::default() }
 }
 
@@ -90,14 +90,14 @@ fn test(uid: &str, name: &str, type_name: &str, last: Attempt) -> TestResult {
 }
 
 fn orchard_tests() -> Vec<TestResult> {
-    let mut picks = test("p1", "PicksApples", "PickingTests", attempt(State::Passed, 12));
+    let mut picks = test("p1", "PicksApples", "PickingTests", attempt(TestOutcome::Passed, 12));
     picks.last.started = Some(run(0).started + Duration::from_millis(120));
     "picked 3\r\npicked 4\r\n".clone_into(&mut picks.last.stdout);
     picks.traits = [("Fast", ""), ("Owner", "fruit"), ("Owner", "team <b>")]
         .map(|(key, value)| Trait { key: key.to_owned(), value: value.to_owned() })
         .to_vec();
 
-    let mut colour = test("f1", "ColourIs(\"red\")", "PickingTests", attempt(State::Failed, 34));
+    let mut colour = test("f1", "ColourIs(\"red\")", "PickingTests", attempt(TestOutcome::Failed, 34));
     colour.last.exceptions = vec![
         thrown(
             "Orchard.AssertException",
@@ -117,27 +117,27 @@ fn orchard_tests() -> Vec<TestResult> {
         "s1",
         "WaitsForSpring",
         "SeasonTests",
-        Attempt { duration_ns: None, ..attempt(State::Skipped, 0) },
+        Attempt { duration_ns: None, ..attempt(TestOutcome::Skipped, 0) },
     );
     season.last.reason = Some("not the season".to_owned());
 
-    let mut broken = test("e1", "OpensGate", "GateTests", attempt(State::Error, 3));
+    let mut broken = test("e1", "OpensGate", "GateTests", attempt(TestOutcome::Error, 3));
     broken.last.exceptions =
         vec![thrown("System.IO.IOException", "the gate is stuck", "   at Orchard.Gate.Open()")];
-    let timeout = test("t1", "RipensInTime", "SeasonTests", attempt(State::Timeout, 3_000));
-    let cancelled = test("c1", "RipensLater", "SeasonTests", attempt(State::Cancelled, 3_001));
+    let timeout = test("t1", "RipensInTime", "SeasonTests", attempt(TestOutcome::Timeout, 3_000));
+    let cancelled = test("c1", "RipensLater", "SeasonTests", attempt(TestOutcome::Cancelled, 3_001));
 
-    let mut flaky = test("fl1", "LadderHolds", "GateTests", attempt(State::Passed, 5));
+    let mut flaky = test("fl1", "LadderHolds", "GateTests", attempt(TestOutcome::Passed, 5));
     let slipped = Attempt {
         exceptions: vec![thrown("Orchard.AssertException", "slipped", "   at Orchard.Ladder.Hold()")],
         stdout: "climbing\n".to_owned(),
-        ..attempt(State::Failed, 7)
+        ..attempt(TestOutcome::Failed, 7)
     };
-    flaky.earlier = vec![slipped.clone(), attempt(State::Timeout, 900)];
+    flaky.earlier = vec![slipped.clone(), attempt(TestOutcome::Timeout, 900)];
     let mut never = test("n1", "LadderFolds", "GateTests", slipped.clone());
-    never.earlier = vec![slipped, attempt(State::Error, 2)];
+    never.earlier = vec![slipped, attempt(TestOutcome::Error, 2)];
 
-    let mut quarantined = test("q1", "CountsWasps", "PickingTests", attempt(State::Failed, 8));
+    let mut quarantined = test("q1", "CountsWasps", "PickingTests", attempt(TestOutcome::Failed, 8));
     quarantined.last.exceptions = vec![thrown("Orchard.AssertException", "7 wasps, not 6", "")];
     quarantined.quarantined = true;
     vec![picks, colour, season, broken, timeout, cancelled, flaky, never, quarantined]
@@ -146,18 +146,23 @@ fn orchard_tests() -> Vec<TestResult> {
 /// Texts that could be interpreted as markup or commands.
 fn press_tests() -> Vec<TestResult> {
     let hostile = "</script><img src=x onerror=alert(1)> ]]> <!-- & \"quoted\" 'too' `code` | **bold** @team %0A ::error::";
-    let mut markup = test("m1", hostile, "Markup<T>", attempt(State::Failed, 1));
+    let mut markup = test("m1", hostile, "Markup<T>", attempt(TestOutcome::Failed, 1));
     markup.last.exceptions = vec![thrown("Bad<T>", hostile, hostile)];
     markup.last.stdout = format!("{hostile}\n");
-    let mut controls =
-        test("m2", "Controls\0\x1b[31mred\x1b[0m\r\nline\u{ffff}", "Markup<T>", attempt(State::Passed, 1));
+    let mut controls = test(
+        "m2",
+        "Controls\0\x1b[31mred\x1b[0m\r\nline\u{ffff}",
+        "Markup<T>",
+        attempt(TestOutcome::Passed, 1),
+    );
     let output = "bell\x07 null\0 half \u{fffd} link \x1b]8;;https://x.example\x1b\\here\x1b]8;;\x1b\\\n";
     output.clone_into(&mut controls.last.stdout);
     let mut bare =
-        TestResult { uid: "m3".to_owned(), last: attempt(State::Passed, -5), ..TestResult::default() };
+        TestResult { uid: "m3".to_owned(), last: attempt(TestOutcome::Passed, -5), ..TestResult::default() };
     "a test without a name".clone_into(&mut bare.last.stdout);
-    let long = test("m4", &"long name ".repeat(40), "Markup<T>", attempt(State::Passed, 2));
-    let rows = ["Row(1)", "Row(2)"].map(|name| test("row", name, "Markup<T>", attempt(State::Passed, 1)));
+    let long = test("m4", &"long name ".repeat(40), "Markup<T>", attempt(TestOutcome::Passed, 2));
+    let rows =
+        ["Row(1)", "Row(2)"].map(|name| test("row", name, "Markup<T>", attempt(TestOutcome::Passed, 1)));
     [markup, controls, bare, long].into_iter().chain(rows).collect()
 }
 
@@ -171,7 +176,7 @@ pub(crate) fn cut_off() -> Memory {
         error: Some("was not run: the run was stopped before".to_owned()),
         ..Module::new("/src/cellar/bin/Cellar.Tests.dll")
     };
-    let passed = test("p1", "PicksApples", "PickingTests", attempt(State::Passed, 12));
+    let passed = test("p1", "PicksApples", "PickingTests", attempt(TestOutcome::Passed, 12));
     Memory::new(run, [(stopped, vec![passed]), (not_run, Vec::new())])
 }
 
@@ -183,13 +188,13 @@ pub(crate) fn large<F: Read + Write + Seek>(count: usize, file: F) -> io::Result
         spool.add_module(module(&format!("/src/big/bin/Big{number}.Tests.dll"), "net10.0", 2_000));
     }
     for i in 0..count {
-        let state = if i % 500 == 499 { State::Failed } else { State::Passed };
+        let state = if i % 500 == 499 { TestOutcome::Failed } else { TestOutcome::Passed };
         let millis = i64::try_from(i * 7919 % 997).unwrap_or_default();
         let class = format!("Part{}Tests", i / 40);
         let name = format!("Works_{i}(row: {})", i % 7);
         let mut result = test(&format!("u{i}"), &name, &class, attempt(state, millis));
         result.last.stdout = format!("line of output of test {i}\n").repeat(36);
-        if state == State::Failed {
+        if state == TestOutcome::Failed {
             let stack = format!("   at Big.{class}.Works() in /src/big/{class}.cs:line {i}");
             result.last.exceptions = vec![thrown("Big.AssertException", "it did not work", &stack)];
         }

@@ -2,7 +2,7 @@
 //!
 //! Defines the format that `page.js` reads. Names are short and tests are arrays, because there may be 100,000 tests:
 //! each element of `index.tests` is `[name, state, class, module, microseconds, flags]`, where `state` is an index in
-//! [`State::ALL`], `class` and `module` are indexes in `classes` and `modules`, and `flags` is 1 for flaky and 2 for
+//! [`TestOutcome::ALL`], `class` and `module` are indexes in `classes` and `modules`, and `flags` is 1 for flaky and 2 for
 //! quarantined.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{CHUNK, Options};
-use crate::{Artifact, Attempt, Module, Source, State, TestResult, Totals, json, text, time, trouble};
+use crate::{Artifact, Attempt, Module, Source, TestOutcome, TestResult, Totals, json, text, time, trouble};
 
 const FLAKY: u8 = 1;
 const QUARANTINED: u8 = 2;
@@ -47,9 +47,9 @@ fn in_order(source: &impl Source) -> io::Result<Vec<(u8, usize, usize)>> {
 
 fn rank(result: &TestResult) -> u8 {
     match result.state() {
-        State::Passed if result.is_flaky() => 2,
-        State::Passed => 4,
-        State::Skipped => 3,
+        TestOutcome::Passed if result.is_flaky() => 2,
+        TestOutcome::Passed => 4,
+        TestOutcome::Skipped => 3,
         _ => u8::from(result.quarantined),
     }
 }
@@ -82,7 +82,7 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
     let mut classes = Classes::default();
     for (i, &(_, number, index)) in places.iter().enumerate() {
         let result = source.result(number, index)?;
-        let state = State::ALL.iter().position(|state| *state == result.state()).unwrap_or_default();
+        let state = TestOutcome::ALL.iter().position(|state| *state == result.state()).unwrap_or_default();
         let class = classes.number(result.class().map(|class| text::line(&class).into_owned()));
         let flags =
             if result.is_flaky() { FLAKY } else { 0 } | if result.quarantined { QUARANTINED } else { 0 };
@@ -271,7 +271,7 @@ impl Execution {
             (kind, budget.take(&exception.message, most), budget.take(&exception.stack, most))
         });
         Self {
-            state: State::ALL.iter().position(|state| *state == attempt.state).unwrap_or_default(),
+            state: TestOutcome::ALL.iter().position(|state| *state == attempt.state).unwrap_or_default(),
             duration: time::human(attempt.time_ns()),
             exceptions: exceptions.collect(),
             reason: budget.take(attempt.reason.as_deref().unwrap_or_default(), most),

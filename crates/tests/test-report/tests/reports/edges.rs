@@ -2,12 +2,12 @@
 
 use crate::{run, written};
 use runtap_test_report::{
-    Attempt, Exception, Format, Memory, Module, Source as _, State, TestResult, github, html,
+    Attempt, Exception, Format, Memory, Module, Source as _, TestOutcome, TestResult, github, html,
 };
 
 fn failed(uid: usize, message: &str) -> TestResult {
     let exceptions = vec![Exception { message: message.to_owned(), ..Exception::default() }];
-    let last = Attempt { state: State::Failed, exceptions, ..Attempt::default() };
+    let last = Attempt { state: TestOutcome::Failed, exceptions, ..Attempt::default() };
     TestResult { uid: uid.to_string(), name: format!("Test{uid}"), last, ..TestResult::default() }
 }
 

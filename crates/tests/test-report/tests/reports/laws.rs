@@ -8,8 +8,8 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 use runtap_test_report::events::Events;
 use runtap_test_report::{
-    Artifact, Attempt, Exception, Format, Location, Memory, Source as _, State, TestResult, Trait, github,
-    trouble,
+    Artifact, Attempt, Exception, Format, Location, Memory, Source as _, TestOutcome, TestResult, Trait,
+    github, trouble,
 };
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 fn any_attempt() -> impl Strategy<Value = Attempt> {
-    let state = prop::sample::select(State::ALL.to_vec());
+    let state = prop::sample::select(TestOutcome::ALL.to_vec());
     let exception = prop::array::uniform3(any_text()).prop_map(|[message, type_name, stack]| Exception {
         message,
         type_name,

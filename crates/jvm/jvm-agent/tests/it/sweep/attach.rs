@@ -3,9 +3,9 @@
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Event};
 use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, RecordMode, WhenSlow};
-use runtap_testkit::{Jdk, Skip, eventually};
+use runtap_testkit::{Jdk, Skip, eventually, require};
 
-use super::{Attached, Part, said};
+use super::{Attached, Part};
 use crate::common::{Listening, demo};
 
 /// An expression that no class matches.
@@ -25,13 +25,13 @@ const MOST_BESIDE: u64 = 192;
 
 #[test]
 fn a_tenth_of_a_hundred_times() {
-    said(sweep(Part::Tenth));
+    require!(sweep(Part::Tenth));
 }
 
 #[test]
 #[ignore = "minutes"]
 fn a_hundred_times() {
-    said(sweep(Part::Whole));
+    require!(sweep(Part::Whole));
 }
 
 fn sweep(part: Part) -> Result<(), Skip> {

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog_proto::{Configuration, Extension, WhenSlow};
-use runtap_testkit::{Jdk, Skip};
+use runtap_testkit::{Jdk, Skip, require};
 
-use super::{Part, said};
+use super::Part;
 use crate::common::{Listening, demo, run_both};
 use crate::counts::{Counts, expected, plain, seen};
 
@@ -18,13 +18,13 @@ const THREADS: u64 = 200;
 
 #[test]
 fn a_tenth_of_fifteen_runs() {
-    said(sweep(Part::Tenth));
+    require!(sweep(Part::Tenth));
 }
 
 #[test]
 #[ignore = "minutes"]
 fn fifteen_runs() {
-    said(sweep(Part::Whole));
+    require!(sweep(Part::Whole));
 }
 
 fn sweep(part: Part) -> Result<(), Skip> {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, WhenSlow};
 use runtap_jvm_attach::AttachError;
 use runtap_jvm_attach::codec::LoadError;
-use runtap_testkit::{Jdk, Signal, Skip, eventually};
+use runtap_testkit::{Jdk, Signal, Skip, eventually, require};
 
-use super::{Attached, Dice, Part, said};
+use super::{Attached, Dice, Part};
 use crate::common::{Listening, demo};
 
 /// The variable with the policy, set for the process that is HQ.
@@ -22,13 +22,13 @@ const MARGIN: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_tenth_of_fifty_moments() {
-    said(sweep(Part::Tenth));
+    require!(sweep(Part::Tenth));
 }
 
 #[test]
 #[ignore = "minutes"]
 fn fifty_moments() {
-    said(sweep(Part::Whole));
+    require!(sweep(Part::Whole));
 }
 
 /// Not a test: the HQ of the other tests, in a process so that it can be killed.

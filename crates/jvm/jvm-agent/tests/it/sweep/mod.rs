@@ -51,12 +51,6 @@ impl Part {
     }
 }
 
-fn said(test: Result<(), Skip>) {
-    if let Err(skip) = test {
-        skip.report();
-    }
-}
-
 /// A test program in a JVM, which is controlled by lines, and attached to.
 struct Attached {
     child: Child,

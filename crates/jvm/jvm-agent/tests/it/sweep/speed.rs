@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::Event;
 use runtap_bytefrog_proto::{ClassOutcome, Configuration, JavaString};
-use runtap_testkit::{Jdk, Skip};
+use runtap_testkit::{Jdk, Skip, require};
 
-use super::{Attached, Part, said};
+use super::{Attached, Part};
 use crate::common::{Listening, demo};
 
 #[test]
 #[ignore = "it measures"]
 fn four_hundred_classes_are_changed() {
-    said(measure());
+    require!(measure());
 }
 
 fn measure() -> Result<(), Skip> {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use runtap_os::output::PendingFile;
 use runtap_test_report::{
-    Facts, Level, Message, Module, Run, Source as _, Spool, State, TestResult, facts_from_id,
+    Facts, Level, Message, Module, Run, Source as _, Spool, TestOutcome, TestResult, facts_from_id,
 };
 
 use super::convert::{attempt, facts, shown_artifact};
@@ -298,7 +298,7 @@ impl RunResults {
         self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
-                if result.state == State::Skipped {
+                if result.state == TestOutcome::Skipped {
                     // The test was skipped after the failure that counts.
                     counts.earlier.pop();
                     shown.earlier = counts.earlier;

@@ -10,12 +10,15 @@ use runtap_os::random_u64;
 use runtap_transport::naming::SocketName;
 use runtap_transport::{BindOptions, Listener};
 
-use super::{Place, PlaceError};
+use super::{RecorderSocket, SocketError};
 
 /// The maximum number of names tried for a private directory.
 const MAX_NAMES: u32 = 16;
 
-pub(super) fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Place, Listener), PlaceError> {
+pub(super) fn listen(
+    at: Option<&Path>,
+    name: Option<SocketName>,
+) -> Result<(RecorderSocket, Listener), SocketError> {
     let file = name.map_or_else(|| "port".to_owned(), |name| name.to_string());
     let (path, private_directory) = match at {
         Some(at) if at.is_dir() => (at.join(file), None),
@@ -26,9 +29,9 @@ pub(super) fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Pla
         }
     };
     // Created before binding, so that the directory is removed if binding fails.
-    let place = Place { path, private_directory };
-    let listener = Listener::bind(&place.path, BindOptions::default().replace_stale(true))?;
-    Ok((place, listener))
+    let socket = RecorderSocket { path, private_directory };
+    let listener = Listener::bind(&socket.path, BindOptions::default().replace_stale(true))?;
+    Ok((socket, listener))
 }
 
 pub(super) fn directory(path: &Path) -> Option<&Path> {
@@ -36,7 +39,7 @@ pub(super) fn directory(path: &Path) -> Option<&Path> {
     path.parent().filter(|directory| name.is_some() && !directory.as_os_str().is_empty())
 }
 
-fn create_directory() -> Result<PathBuf, PlaceError> {
+fn create_directory() -> Result<PathBuf, SocketError> {
     let parent = std::env::temp_dir();
     let mut tries = 0;
     loop {
@@ -44,7 +47,7 @@ fn create_directory() -> Result<PathBuf, PlaceError> {
         match std::fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < MAX_NAMES => tries += 1,
-            Err(source) => return Err(PlaceError::Directory { path: parent, source }),
+            Err(source) => return Err(SocketError::Directory { path: parent, source }),
         }
     }
 }

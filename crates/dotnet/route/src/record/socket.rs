@@ -7,14 +7,14 @@ use runtap_transport::naming::SocketName;
 use runtap_transport::{BindError, Listener};
 use thiserror::Error;
 
-#[cfg_attr(unix, path = "place/unix.rs")]
-#[cfg_attr(windows, path = "place/windows.rs")]
+#[cfg_attr(unix, path = "socket/unix.rs")]
+#[cfg_attr(windows, path = "socket/windows.rs")]
 mod native;
 
 /// An error that prevents listening.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum PlaceError {
+pub enum SocketError {
     /// The private directory can't be created. Pipes have no directory.
     #[error("no directory can be made in {}: {source}", path.display())]
     Directory {
@@ -30,19 +30,19 @@ pub enum PlaceError {
 
 /// The socket or pipe of the recorder, and the directory that was created for it.
 #[derive(Debug)]
-pub struct Place {
+pub struct RecorderSocket {
     path: PathBuf,
     /// The private directory, which is removed when dropped.
     private_directory: Option<PathBuf>,
 }
 
-impl Place {
+impl RecorderSocket {
     /// Listens at this path, or, if the path is a directory, under the name in it that tools look for. Without a path, uses a
     /// private directory; on Windows, a pipe with a unique name.
     ///
     /// # Errors
     /// Fails if the socket or pipe can't be created.
-    pub fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Self, Listener), PlaceError> {
+    pub fn listen(at: Option<&Path>, name: Option<SocketName>) -> Result<(Self, Listener), SocketError> {
         native::listen(at, name)
     }
 
@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RecorderSocket {
     fn drop(&mut self) {
         if let Some(private_directory) = &self.private_directory {
             // A remaining directory is harmless.
