@@ -100,7 +100,7 @@ fn commit() {
         println!("cargo::rustc-env=RUNTAP_COMMIT={given}");
         return;
     }
-    // A packaged crate inside somebody else's checkout must not take that checkout's commit.
+    // A packaged crate inside another project's checkout must not use that project's commit.
     let ours = git(&["ls-files", "--error-unmatch", "build.rs"]).is_some();
     let Some(hash) = git(&["rev-parse", "--short=12", "HEAD"]).filter(|_| ours) else { return };
     println!("cargo::rustc-env=RUNTAP_COMMIT={hash}");

@@ -17,7 +17,7 @@ use super::variable;
 
 /// The file that cargo leaves.
 const LIBRARY: &str = "libruntap_jvm_agent.so";
-/// Somebody else's build of the library, for targets that this machine has no linker for.
+/// The variable with the path of a prebuilt library, for targets that this machine has no linker for.
 const GIVEN: &str = "RUNTAP_JVM_AGENT_LIBRARY";
 /// What the outer cargo was told that holds for the inner one as well: where packages come from. All else of its variables
 /// (flags, wrappers, the target directory) is meant for the binary.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use runtap_testkit::{Finished, Jdk, Skip, installed, require, run, shared_data};
 
-/// A class with the name of one that the recordings have called, and one that nobody has.
+/// A class that the recordings call by this name, and a class that they never call.
 const SOURCE: &str = "package demo;
 public class Counts {
     static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -189,9 +189,9 @@ fn sources_are_found_by_absolute_paths() {
     assert!(cobertura.contains("filename=\"demo/Counts.java\""), "{cobertura}");
 }
 
-/// What others read of files that are made of a recording of an original agent: what it has counted.
+/// Other tools read the counts of the agent from files that are made from a recording of an original agent.
 #[test]
-fn readers_that_are_not_ours_find_what_the_agent_has_sent() {
+fn other_readers_find_the_counts_of_the_agent() {
     let folder = tempfile::tempdir().unwrap();
     require!(shared_data("bytefrog/v4_basic.json"));
     let recording = runtap_testkit::shared_dir().expect("it was read").join("data/bytefrog/v4_basic");
@@ -220,7 +220,7 @@ fn readers_that_are_not_ours_find_what_the_agent_has_sent() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_written() {
+fn mistakes_are_reported_before_a_file_is_written() {
     let folder = require!(folder());
     let wrong: [(&[&str], &str); 6] = [
         (&["v1_basic", "--coverage", "emma"], "no coverage format: one of lcov, jacoco, cobertura"),

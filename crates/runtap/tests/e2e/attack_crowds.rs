@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::common::{command, folder};
 
-/// The start of every program of the crowd: as nobody, each creates a socket with its name in the folder, runs
+/// The start of every program of the crowd: as user `nobody`, each creates a socket with its name in the folder, runs
 /// `part(n)` and then reports that it is ready. The processes exit with their parent.
 const CROWD: &str = "
 import mmap, os, resource, socket, sys, threading
@@ -59,7 +59,7 @@ while number:
     number -= 1
 ";
 
-/// Many processes of nobody.
+/// Many processes of user `nobody`.
 struct Crowd {
     program: Program,
     folder: TempDir,
@@ -69,7 +69,7 @@ impl Crowd {
     /// Starts `number` processes, each of which runs `part` as the body of `part(n)`.
     fn of(number: usize, part: &str) -> Result<Self, Skip> {
         if !rustix::process::geteuid().is_root() {
-            return Err(Skip::because("only root can become somebody else"));
+            return Err(Skip::because("only root can run programs as another user"));
         }
         let python = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
         python.map_err(|_missing| Skip::because("python3 is missing, which the crowd is of"))?;
@@ -173,7 +173,7 @@ return [mmap.mmap(-1, 4096, flags, rights[n % 2]) for n in range(60000)]";
 
 /// All processes are queried concurrently.
 #[test]
-fn ps_waits_for_two_hundred_silent_ones_at_once() {
+fn ps_queries_two_hundred_silent_processes_concurrently() {
     let crowd = require!(Crowd::of(200, "return listen()"));
     let own = SilentServer::among(&crowd);
     let told = run(crowd.command(&["ps", "--format", "json"])).expect_code(0).json();

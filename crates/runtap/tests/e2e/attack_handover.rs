@@ -20,7 +20,7 @@ use crate::hostile_ports::{RESUME, connect_as_runtime, request};
 /// Creates a folder like `/tmp`; `None` if no other user is available.
 fn shared_folder() -> Option<TempDir> {
     if !rustix::process::geteuid().is_root() {
-        Skip::because("only root can become somebody else").report();
+        Skip::because("only root can run programs as another user").report();
         return None;
     }
     let folder = folder();

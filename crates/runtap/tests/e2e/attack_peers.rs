@@ -43,7 +43,7 @@ fn file_systems() -> Vec<TempDir> {
 
 fn root() -> Result<(), Skip> {
     let root = rustix::process::geteuid().is_root();
-    root.then_some(()).ok_or_else(|| Skip::because("only root can become somebody else"))
+    root.then_some(()).ok_or_else(|| Skip::because("only root can run programs as another user"))
 }
 
 impl SharedFolder {
@@ -192,7 +192,7 @@ fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
         symlink(&socket, &link).unwrap();
         named(&link).expect_code(0);
 
-        // A program of nobody is queried by its own socket's name, but by no other.
+        // A program of user `nobody` is queried by its own socket's name, but by no other.
         let theirs = scene.at("theirs");
         fs::create_dir(&theirs).unwrap();
         rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(NOBODY)), None).unwrap();
@@ -217,7 +217,7 @@ fn a_named_socket_is_queried_if_its_user_or_its_name_matches() {
 fn a_socket_older_than_the_rights_of_a_process_is_not_queried() {
     require!(root());
     SharedFolder::each(|scene| {
-        // This process is root's, and one of its threads listens as nobody.
+        // This process is root's, and one of its threads listens as user `nobody`.
         let me = std::process::id();
         let path = scene.at(SocketName::runtime(me, start_time(me)).to_string());
         let attacker = Attacker::at(&path);

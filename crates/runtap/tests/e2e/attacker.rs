@@ -37,7 +37,7 @@ struct Received {
 }
 
 impl Attacker {
-    /// Listens at `path` as nobody.
+    /// Listens at `path` as user `nobody`.
     pub(crate) fn at(path: &Path) -> Self {
         Self::of_user(path, Some(NOBODY))
     }
@@ -83,7 +83,7 @@ impl Attacker {
     }
 }
 
-/// A thread of nobody that repeatedly tries to listen at the name of a port, and to remove or rename the existing file.
+/// A thread of user `nobody` that repeatedly tries to listen at the name of a port, and to remove or rename the existing file.
 pub(crate) struct Squatter {
     over: Arc<AtomicBool>,
     tries: JoinHandle<Option<&'static str>>,

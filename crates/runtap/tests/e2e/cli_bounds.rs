@@ -245,7 +245,7 @@ fn gzip(write: impl FnOnce(&mut dyn Write)) -> Vec<u8> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
+fn rows_are_printed_immediately_and_a_bomb_is_not_read_completely() {
     let folder = folder();
     let line = |kind: &str, conn: u32| format!("{{\"kind\":\"{kind}\",\"t\":0,\"conn\":\"c{conn}\"}}\n");
     let header = "{\"kind\":\"header\",\"t\":0,\"protocol\":\"diagnostic-ipc\"}\n";

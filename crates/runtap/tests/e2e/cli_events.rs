@@ -196,7 +196,7 @@ fn unknown_event_names_are_reported_with_the_nearest() {
     none(&["--filter", "payload.LoggersName ~ ."])
         .says("no event has a field 'payload.LoggersName'; did you mean 'payload.LoggerName'?");
     // Values are not names, and negated fields need not exist.
-    let value = none(&["--filter", "payload.LoggerName = Nobody and not name = zzz"]);
+    let value = none(&["--filter", "payload.LoggerName = Missing and not name = zzz"]);
     assert!(value.says("matches --filter").stderr.lines().count() == 1, "{value}");
 
     // A missing provider is reported although the other provider has events.
@@ -260,7 +260,7 @@ fn a_pipe_is_read_once() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_reader_ends_events_quietly() {
     let folder = folder();
     let file = require!(unpacked(folder.path(), "net10/cpu-spin"));
     let (reader, writer) = std::io::pipe().unwrap();

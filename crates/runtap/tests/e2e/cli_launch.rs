@@ -44,7 +44,7 @@ fn end_all(folder: &TempDir) {
         let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         // Other processes have these words in later arguments.
         if command_line.split(|b| *b == 0).nth(1) == Some(b"demo") {
-            // It may just have exited.
+            // The process may just have exited.
             let _ = kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::TERM);
         }
     }
@@ -99,7 +99,7 @@ fn the_code_of_the_command_is_passed_on() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_started() {
+fn mistakes_are_reported_before_a_program_is_started() {
     let touched = folder();
     let mut launched = Command::new("touch");
     launched.arg(touched.path().join("started"));
@@ -149,7 +149,7 @@ fn a_command_is_recorded_from_its_first_event_to_its_last() {
 }
 
 #[test]
-fn what_the_command_says_is_hidden_shown_or_moved() {
+fn the_output_of_the_command_is_hidden_shown_or_redirected() {
     let folder = folder();
     let said = |options: &[&str]| {
         let mut launched = shell("echo to-stdout; echo to-stderr >&2", []);
@@ -221,7 +221,7 @@ fn the_command_continues_after_the_recording_or_is_stopped() {
 
     let launched = demo(&folder, "600");
     let finished = run(trace_of(options.into_iter().chain(["--kill-command"]), &launched));
-    // It exits in order after SIGTERM.
+    // The demo exits in order after SIGTERM.
     assert!(finished.expect_code(0).text().contains("done"), "{finished}");
     // This command ignores SIGTERM, and its child outlives it.
     let mut launched = shell("trap '' TERM; \"$@\"", words(&demo(&folder, "600")));

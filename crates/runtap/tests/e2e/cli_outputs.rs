@@ -157,11 +157,11 @@ fn every_output_is_open_before_the_first_byte_to_the_target() {
             lines.map(|(n, _)| n).collect()
         };
         let socket = runtime.path().to_str().unwrap();
-        let dialled = at(socket);
+        let connected = at(socket);
         let made = at("O_EXCL");
-        assert!(!dialled.is_empty(), "nobody was asked: {finished}");
+        assert!(!connected.is_empty(), "no request was sent: {finished}");
         assert!(made.len() >= files, "{log}");
-        assert!(made.iter().take(files).all(|made| *made < dialled[0]), "{log}");
+        assert!(made.iter().take(files).all(|made| *made < connected[0]), "{log}");
     }
 }
 

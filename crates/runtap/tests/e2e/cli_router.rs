@@ -49,7 +49,7 @@ fn tcp_stays_on_this_machine() {
 }
 
 #[test]
-fn without_a_runtime_it_ends_and_leaves_nothing() {
+fn without_a_runtime_the_router_exits_and_leaves_nothing() {
     let folder = folder();
     let mut router =
         command(["router", "server-server", "--tcp-server", "127.0.0.1:0", "-rt", "1", "--format", "json"]);

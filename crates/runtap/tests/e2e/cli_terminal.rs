@@ -107,7 +107,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -261,7 +261,7 @@ fn progress_is_not_drawn_over_messages_of_a_test_run() {
 }
 
 #[test]
-fn nothing_is_told_in_the_words_of_a_programming_language() {
+fn no_message_contains_debug_output() {
     let folder = folder();
     let service = service(&folder);
     let told = runtap(["doctor", "-v", "-p", &service.id().to_string()]);

@@ -60,7 +60,7 @@ pub(crate) fn json<I: IntoIterator<Item: AsRef<OsStr>>>(arguments: I) -> Value {
 /// Returns the JSON of `runtap events --count` for a file, with this exit code.
 #[track_caller]
 pub(crate) fn counts(file: &Path, code: i32) -> Value {
-    let file = file.to_str().expect("a path of ours");
+    let file = file.to_str().expect("the path is UTF-8");
     let document = runtap(["events", file, "--count", "--format", "json"]).expect_code(code).json();
     assert_eq!(document["schema"], "runtap.counts/1");
     document
@@ -238,7 +238,7 @@ pub(crate) fn shell<'a>(script: &str, words: impl IntoIterator<Item = &'a OsStr>
 /// Waits until all processes with `text` in their environment have exited, which a suspended process does not.
 #[track_caller]
 pub(crate) fn all_have_ended(text: &Path) {
-    let text = text.to_str().expect("a path of ours");
+    let text = text.to_str().expect("the path is UTF-8");
     eventually("the end of every process", || {
         System::current().started_with(text.as_bytes(), |_| true).is_empty().then_some(())
     });
@@ -248,7 +248,7 @@ pub(crate) fn all_have_ended(text: &Path) {
 /// `text`.
 #[track_caller]
 pub(crate) fn port_of_those_with(text: &Path) -> PathBuf {
-    let text = text.to_str().expect("a path of ours");
+    let text = text.to_str().expect("the path is UTF-8");
     let port = |pid: u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         let mut variables = environment.split(|byte| *byte == 0);
@@ -276,7 +276,7 @@ impl Drop for RemoveOnDrop {
 /// Creates a world-readable folder: otherwise root's tool would put its port elsewhere.
 pub(crate) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("runtap-e2e-").tempdir().expect("a temporary folder");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("this user owns the folder");
     folder
 }
 

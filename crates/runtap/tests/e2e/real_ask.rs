@@ -11,7 +11,7 @@ use crate::common::{Recording, Target, command, count_of, counts, folder, json, 
 
 on_each_runtime!(
     ps_and_info_describe_a_process,
-    env_is_what_the_process_has,
+    env_prints_the_environment_of_the_process,
     a_suspended_process_is_reported
 );
 
@@ -60,7 +60,7 @@ fn ps_and_info_describe_a_process(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn env_is_what_the_process_has(runtime: &RealRuntime) -> Result<(), Skip> {
+fn env_prints_the_environment_of_the_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let crab = "grün 🦀 = a;b\ttab";
     let launch = runtime.program("spin", &IDLE)?.env("RUNTAP_E2E_TEXT", crab).env("RUNTAP_E2E_EMPTY", "");
     let launch = launch.env("RUNTAP_E2E_LATIN1", OsString::from_vec(b"gr\xfcn".to_vec()));

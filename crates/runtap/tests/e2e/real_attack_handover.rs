@@ -32,7 +32,7 @@ on_the_newest_runtime!(
 /// Creates a folder like `/tmp`.
 fn shared_folder() -> Result<TempDir, Skip> {
     if !rustix::process::geteuid().is_root() {
-        return Err(Skip::because("only root can become somebody else"));
+        return Err(Skip::because("only root can run programs as another user"));
     }
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
@@ -73,7 +73,7 @@ fn a_runtime_outlives_its_tool_and_its_guard(runtime: &RealRuntime) -> Result<()
     check_unchanged(&port, before);
     let spinning = System::current().started_with(port.as_os_str().as_encoded_bytes(), |_| true);
     assert_eq!(spinning.len(), 1);
-    // It is running, and is queried by its own socket.
+    // The program is running, and is queried by its default socket.
     runtap(["resume", &spinning[0].to_string()]).expect_code(0);
     check_unchanged(&port, before);
     squatter.never_succeeded();
@@ -150,7 +150,7 @@ fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<()
     Ok(())
 }
 
-/// Stale sockets of root in a folder that every user can enter, and links of nobody that lead there.
+/// Stale sockets of root in a folder that every user can enter, and links of user `nobody` that lead there.
 struct LinkedSockets {
     place: TempDir,
     sockets: [PathBuf; 2],
@@ -188,7 +188,7 @@ fn chown(path: &Path) {
     rustix::fs::chownat(rustix::fs::CWD, path, Some(nobody), None, flags).unwrap();
 }
 
-/// Whether the program is root's or nobody's: the link's target can change before a guard checks it.
+/// Whether the program belongs to root or to user `nobody`: the link's target can change before a guard checks it.
 fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Result<(), Skip> {
     can_run(&SETPRIV, runtime)?;
     let trap = LinkedSockets::new()?;
@@ -206,7 +206,7 @@ fn a_port_behind_a_link_of_another_user_is_rejected(runtime: &RealRuntime) -> Re
     Ok(())
 }
 
-/// The link is repeatedly exchanged with a folder of nobody, while root resumes its own program.
+/// The link is repeatedly exchanged with a folder of user `nobody`, while root resumes its own program.
 fn root_does_not_follow_an_exchanged_folder(runtime: &RealRuntime) -> Result<(), Skip> {
     let trap = LinkedSockets::new()?;
     let before = trap.states();

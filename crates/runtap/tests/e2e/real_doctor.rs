@@ -95,7 +95,7 @@ fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = doctor(target.pid(), 0);
     assert_eq!(codes(&document), [] as [&str; 0], "{document:#}");
     assert_eq!(document["name"], "spin");
-    // It uses its own temporary directory, which tools do not search by default.
+    // The process uses its own temporary directory, which tools do not search by default.
     let finding = finding(&document, "other-tmpdir");
     says(&finding, "fix", &format!("TMPDIR={}", target.temp.path().display()));
     let mut there = command(["doctor", &target.p()]);
@@ -107,9 +107,9 @@ fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn real_processes_that_are_none() {
+fn real_ids_of_zombies_and_threads_are_not_processes() {
     let mut child = Command::new("true").spawn().unwrap();
-    // It has exited, but its exit code has not been read yet.
+    // The child has exited, but its exit code has not been read yet.
     eventually("a zombie", || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         stat.contains(") Z ").then_some(())

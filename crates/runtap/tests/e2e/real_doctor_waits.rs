@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{command, folder, json, ps_row, runtap};
 use crate::real_doctor::{codes, doctor, finding, idle, says};
 
-on_each_runtime!(a_process_that_waits_at_its_start, a_process_that_a_killed_runtap_left_suspended);
+on_each_runtime!(a_process_that_waits_at_its_start, a_process_left_suspended_by_a_killed_runtap);
 
 /// Waits until the finding shows that a program is suspended.
 fn wait_for_suspension(program: &Program) -> Value {
@@ -83,7 +83,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
 }
 
 /// A runtap process accepted a runtime and was killed before it resumed it: the doctor lists the suspended processes.
-fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_process_left_suspended_by_a_killed_runtap(runtime: &RealRuntime) -> Result<(), Skip> {
     let dir = folder();
     let port = dir.path().join("killed.port");
     let mut tool = command(["trace", "--resume-runtime", "false", "-o"]);

@@ -178,7 +178,7 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
         assert_eq!(left.len(), files, "nothing is left behind: {left:?}");
     }
     target.still_answers();
-    assert_eq!(filler.end(), 0, "bytes of somebody who has no room there");
+    assert_eq!(filler.end(), 0, "bytes written without having free space");
     Ok(())
 }
 
@@ -210,7 +210,7 @@ fn files_of_another_user_stay_unchanged(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-/// A process of nobody that writes to any of its files in a folder in which it cannot create files.
+/// A process of user `nobody` that writes to any of its files in a folder in which it cannot create files.
 struct Filler {
     over: Arc<AtomicBool>,
     fills: JoinHandle<u64>,
@@ -243,7 +243,7 @@ impl Filler {
     }
 }
 
-/// Opens the files of a folder that belong to nobody, and links them under other names: the dump, and the file behind
+/// Opens the files of a folder that belong to user `nobody`, and links them under other names: the dump, and the file behind
 /// its name.
 fn keep_lent_files(folder: &Path, [dump, report]: [PathBuf; 2]) -> JoinHandle<Vec<File>> {
     let folder = folder.to_owned();
@@ -270,7 +270,7 @@ fn keep_lent_files(folder: &Path, [dump, report]: [PathBuf; 2]) -> JoinHandle<Ve
 /// A program that another user has started with root's rights: its files are root's.
 fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
-        return Err(Skip::because("only root can start programs as somebody else"));
+        return Err(Skip::because("only root can run programs as another user"));
     }
     let temp = folder();
     let launch = runtime.program("spin", &IDLE)?.wrapped_by(&["setpriv", "--ruid", "65534", "--"]);
@@ -287,10 +287,10 @@ fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-/// Starts a program of nobody, with a world-writable temporary folder.
+/// Starts a program of user `nobody`, with a world-writable temporary folder.
 fn of_nobody(runtime: &RealRuntime) -> Result<Target, Skip> {
     if !rustix::process::geteuid().is_root() {
-        return Err(Skip::because("only root can start programs as somebody else"));
+        return Err(Skip::because("only root can run programs as another user"));
     }
     let temp = folder();
     fs::set_permissions(temp.path(), Permissions::from_mode(0o777)).unwrap();

@@ -10,7 +10,7 @@ use crate::common::{Recording, Target, count_of, counts, runtap};
 on_each_runtime!(
     every_event_that_was_written_is_received,
     lost_events_are_counted,
-    missing_keywords_are_all_of_them,
+    without_keywords_all_are_enabled,
     kinds_of_runtime_events,
     profiles_that_old_runtimes_lack_are_mended,
     the_default_is_samples_and_lightweight_events,
@@ -80,7 +80,7 @@ fn lost_events_are_counted(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// dotnet-trace enables none of them, and receives no event of this source.
-fn missing_keywords_are_all_of_them(runtime: &RealRuntime) -> Result<(), Skip> {
+fn without_keywords_all_are_enabled(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = storm(runtime, "2", "5000", "200", "bytes")?;
     let recording = Recording::start(
         &target,
@@ -126,7 +126,7 @@ fn kinds_of_runtime_events(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Its native events have no names and no fields in the stream.
+/// Native events of the runtime have no names and no fields in the stream.
 fn an_event_of_the_runtime_ends_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut target = Target::start(runtime.program("allocs", &["600", "0", "--stdin"])?);
     let more = [

@@ -34,7 +34,7 @@ on_the_newest_runtime!(
     one_of_several_is_stopped,
     all_processes_of_a_name_are_changed,
     started_and_ended_processes_are_shown,
-    one_name_can_be_watched,
+    processes_of_one_name_can_be_watched,
 );
 
 fn idle(runtime: &RealRuntime) -> Result<Launch, Skip> {
@@ -373,7 +373,7 @@ fn all_processes_of_a_name(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The header is printed to a pipe too, and only processes of this name are listed.
-fn one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
+fn processes_of_one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("watched"), folder());
     let _other = Target::start(idle(runtime)?);
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
@@ -419,7 +419,7 @@ fn started_and_ended_processes_are_shown(runtime: &RealRuntime) -> Result<(), Sk
     assert_eq!(row["reachable"], true);
     let mut later = Target::start_unready(later);
     next("process-start", later.pid());
-    // It is reported as suspended, perhaps in the first line. Its socket exists before it has a listener.
+    // The process is reported as suspended, perhaps in the first line. The socket exists before its listener.
     eventually("its server", || {
         let mut paths = fs::read_dir(later.temp.path()).unwrap().map(|entry| entry.unwrap().path());
         let socket = paths.find(|path| path.to_string_lossy().ends_with("-socket"))?;

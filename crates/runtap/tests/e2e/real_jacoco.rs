@@ -106,7 +106,7 @@ fn lucene(jdk: &Jdk, folder: &Path) -> Result<TestedProgram, Skip> {
     javac.arg("-cp").arg(&unpacked).arg("-d").arg(folder).arg(source);
     run(javac).expect_code(0);
     let path = format!("{}:{}", unpacked.display(), folder.display());
-    // Its ids are random otherwise.
+    // Without a seed, the ids of the index are random.
     let arguments = ["-Dtests.seed=1", "-cp", &path, "Search"].map(str::to_owned).into();
     let classes = unpacked.join("org");
     Ok(TestedProgram { classes, package: "org/apache/lucene/", arguments, lines: (60_000, 8_000), more: 340 })
@@ -194,9 +194,9 @@ fn compare(subject: &TestedProgram, theirs: &Lines, ours: &Lines) {
     // JaCoCo filters out instructions, and so lines that have no others, most of them ends of `try` with resources. It
     // also omits sealed classes of javac.
     let more = ours.keys().filter(|place| !theirs.contains_key(place)).count();
-    assert!(more <= subject.more, "{more} lines that only we know");
+    assert!(more <= subject.more, "{more} lines that only runtap has");
     show(&format!(
-        "{}: {} lines, {ran} of them ran; {} only for us; {more} that only we know",
+        "{}: {} lines, {ran} of them ran; {} only for runtap; {more} that only runtap has",
         subject.package,
         theirs.len(),
         left.len()

@@ -7,7 +7,7 @@ use runtap_testkit::{Jdk, RealRuntime, Running, Skip, eventually};
 use crate::common::{Target, folder, json, runtap, unique};
 use crate::real_doctor::idle;
 
-on_the_newest_runtime!(jvm_verbs_name_those_for_dotnet);
+on_the_newest_runtime!(jvm_verbs_suggest_verbs_for_dotnet);
 
 const SLEEPER: &str = "package shop;
 public class Sleeper {
@@ -137,7 +137,7 @@ fn a_java_program_that_trace_starts_is_named() {
     }
 }
 
-fn jvm_verbs_name_those_for_dotnet(runtime: &RealRuntime) -> Result<(), Skip> {
+fn jvm_verbs_suggest_verbs_for_dotnet(runtime: &RealRuntime) -> Result<(), Skip> {
     let (name, copy) = (unique("notjava"), folder());
     let target = Target::start(idle(runtime)?.called(&name, copy.path()));
     let trace = format!("runtap trace -p {}", target.p());

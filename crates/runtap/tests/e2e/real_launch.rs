@@ -27,7 +27,7 @@ on_each_runtime!(
     children_that_run_already_are_recorded,
     interrupted_at_any_moment_no_process_stays_suspended,
     killed_parents_leave_no_process_suspended,
-    a_successor_frees_those_of_a_killed_tool,
+    a_successor_resumes_the_programs_of_a_killed_tool,
 );
 
 const CLR: &str = "Microsoft-Windows-DotNETRuntime";
@@ -74,7 +74,7 @@ fn a_program_is_recorded_from_its_first_event(runtime: &RealRuntime) -> Result<(
     Ok(())
 }
 
-/// They inherit the port, unless runtap removes it from the environment; in either case they must not wait.
+/// Child processes inherit the port, unless runtap removes it from the environment; in either case they must not wait.
 fn children_of_a_recorded_program_do_not_wait(runtime: &RealRuntime) -> Result<(), Skip> {
     let (children, folder) = program(runtime, "children", &["0.3"])?;
     let file = folder.path().join("x.nettrace");
@@ -247,7 +247,7 @@ fn killed_parents_leave_no_process_suspended(runtime: &RealRuntime) -> Result<()
 
 /// kill -9 of runtap leaves every process suspended that has connected, or will connect. The path is in their
 /// environment.
-fn a_successor_frees_those_of_a_killed_tool(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_successor_resumes_the_programs_of_a_killed_tool(runtime: &RealRuntime) -> Result<(), Skip> {
     let (children, folder) = program(runtime, "children", &["0.3"])?;
     let file = folder.path().join("x.nettrace");
     // Killed by its own command, before a process has connected: none was resumed.

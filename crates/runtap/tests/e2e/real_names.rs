@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::common::{Recording, Target, runtap};
 
-on_each_runtime!(names_can_come_while_it_runs, unnamed_methods_come_with_a_hint);
+on_each_runtime!(method_names_can_be_received_during_the_recording, unnamed_methods_come_with_a_hint);
 
 /// Records `spin` from before its work until it is killed; returns the summary, and the output of `report cpu` as text
 /// and as a document.
@@ -27,7 +27,7 @@ fn has_frame(document: &Value, name: &str) -> bool {
     document["frames"].as_array().unwrap().iter().any(|frame| frame["name"].as_str().unwrap().contains(name))
 }
 
-fn names_can_come_while_it_runs(runtime: &RealRuntime) -> Result<(), Skip> {
+fn method_names_can_be_received_during_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     let (summary, _, document) = killed(runtime, &["--method-names"])?;
     assert!(has_frame(&document, "Burn.Cycles"), "{document:#}");
     assert_eq!(summary["processes"][0]["notes"], Value::from(Vec::<Value>::new()), "{summary:#}");
@@ -37,7 +37,7 @@ fn names_can_come_while_it_runs(runtime: &RealRuntime) -> Result<(), Skip> {
 fn unnamed_methods_come_with_a_hint(runtime: &RealRuntime) -> Result<(), Skip> {
     let (summary, stderr, document) = killed(runtime, &[])?;
     assert!(!has_frame(&document, "Burn.Cycles"), "{document:#}");
-    assert!(!has_frame(&document, "0x"), "addresses tell nobody anything: {document:#}");
+    assert!(!has_frame(&document, "0x"), "no addresses in place of names: {document:#}");
     let note = summary["processes"][0]["notes"][0].as_str().unwrap();
     assert!(note.contains("no method names were received") && note.contains("--method-names"), "{note}");
     assert!(

@@ -27,8 +27,8 @@ fn a_process_in_a_network_namespace_is_found(runtime: &RealRuntime) -> Result<()
     contained(runtime, &["--net"])
 }
 
-/// Its socket is in no table of the host, its name does not match its start time on the host's clock, and its folder
-/// has more names than are listed.
+/// The socket is in no table of the host, its name does not match the start time on the host's clock, and its folder has
+/// more names than are listed.
 fn a_process_in_a_time_namespace_is_found_in_a_crowded_folder(runtime: &RealRuntime) -> Result<(), Skip> {
     if !rustix::process::geteuid().is_root() {
         return Err(Skip::because("only root can make namespaces and look into them"));
@@ -136,7 +136,7 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let p = pid.to_string();
     let inside = format!("/proc/{pid}/root");
-    // Its own /tmp hides the host's folder: the dump is written inside and copied.
+    // The container's /tmp hides the host's folder: the dump is written inside and copied.
     let path = outside.join("x.core");
     let dump = [
         "dump",

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::common::{Target, command, folder, json as document, on, runtap};
 
 on_each_runtime!(
-    every_command_of_microsofts_library_passes_as_it_is,
-    dotnet_trace_gets_the_same_file_from_a_recording,
+    commands_of_microsofts_library_are_forwarded_unchanged,
+    dotnet_trace_gets_an_identical_file_from_a_replay,
     a_program_that_connects_to_a_tool_is_recorded_and_replayed,
     a_second_process_gets_the_requests_of_the_first,
 );
@@ -28,7 +28,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Starts it between its own socket and this target, which is given by options.
+    /// Starts a recorder between its socket and the target that these options select.
     #[track_caller]
     fn start(folder: &Path, name: &str, target: &[&str]) -> Self {
         let (socket, transcript) =
@@ -44,12 +44,12 @@ impl Recorder {
         format!("{},connect", self.socket.display())
     }
 
-    /// Stops it and returns its transcript.
+    /// Stops the recorder and returns its transcript.
     #[track_caller]
     fn end(self) -> PathBuf {
         self.runtap.signal(Signal::INT);
         self.runtap.wait().expect_code(0);
-        assert!(!self.socket.exists(), "the socket stayed");
+        assert!(!self.socket.exists(), "the socket was not removed");
         self.transcript
     }
 }
@@ -57,7 +57,7 @@ impl Recorder {
 /// Returns the bytes sent on each connection, to the runtime and to the client, in the order of the connections.
 fn conversations(transcript: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut order: Vec<String> = Vec::new();
-    let mut said: BTreeMap<String, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
+    let mut sent: BTreeMap<String, (Vec<u8>, Vec<u8>)> = BTreeMap::new();
     for line in fs::read_to_string(transcript).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let conn = line["conn"].as_str().unwrap_or_default().to_owned();
@@ -71,13 +71,13 @@ fn conversations(transcript: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
                     let number = |key: &str| usize::try_from(line[key].as_u64().unwrap()).unwrap();
                     fs::read(file).unwrap()[number("offset")..][..number("bytes")].to_vec()
                 };
-                let (up, down) = said.entry(conn).or_default();
+                let (up, down) = sent.entry(conn).or_default();
                 (if line["dir"] == "c2r" { up } else { down }).extend(bytes);
             }
             _ => {}
         }
     }
-    order.into_iter().map(|conn| said.remove(&conn).unwrap_or_default()).collect()
+    order.into_iter().map(|conn| sent.remove(&conn).unwrap_or_default()).collect()
 }
 
 fn from_hex(digits: &str) -> Vec<u8> {
@@ -125,7 +125,7 @@ fn with_command(options: &[&str], inner: &Command) -> Command {
     command
 }
 
-fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) -> Result<(), Skip> {
+fn commands_of_microsofts_library_are_forwarded_unchanged(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
@@ -167,7 +167,7 @@ fn every_command_of_microsofts_library_passes_as_it_is(runtime: &RealRuntime) ->
     let (near, far) = (conversations(&second), conversations(&first));
     assert_eq!(near.len(), far.len());
     for (near, far) in near.iter().zip(&far) {
-        assert!(near == far, "two recorders in a row have heard different bytes");
+        assert!(near == far, "two recorders in a row have received different bytes");
     }
     let names = requests(&first);
     assert_eq!(names, requests(&second));
@@ -216,7 +216,7 @@ fn printed_answers(finished: &Finished) -> Vec<Value> {
     answers
 }
 
-fn dotnet_trace_gets_the_same_file_from_a_recording(runtime: &RealRuntime) -> Result<(), Skip> {
+fn dotnet_trace_gets_an_identical_file_from_a_replay(runtime: &RealRuntime) -> Result<(), Skip> {
     let (tool, client) = (Peer::available("dotnet-trace")?, Peer::available("dncli")?);
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -317,12 +317,12 @@ fn a_second_process_gets_the_requests_of_the_first(runtime: &RealRuntime) -> Res
     let (port, trace) = (recorder.port(), place("trace.nettrace"));
     dncli(&peer, &["info", "--port", &port]).expect_code(0);
     dncli(&peer, &["trace", "-o", &trace, "--duration", "1", "--port", &port]).expect_code(0);
-    // Requests that would crash a runtime are not forwarded, whatever their sender is.
-    let mut deadly = b"DOTNET_IPC_V1\0\x14\0\x05\x01\0\0".to_vec();
-    deadly[16..18].copy_from_slice(&[2, 3]);
+    // A request that would crash a runtime is not sent, even if a recording contains it.
+    let mut fatal = b"DOTNET_IPC_V1\0\x14\0\x05\x01\0\0".to_vec();
+    fatal[16..18].copy_from_slice(&[2, 3]);
     let talk = recorder.end();
     let mut text = fs::read_to_string(&talk).unwrap();
-    let digits = deadly.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
+    let digits = fatal.iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"));
     let frame = json!({ "kind": "frame", "t": 0.1, "conn": "x", "dir": "c2r", "hex": digits });
     text += "{\"kind\":\"open\",\"t\":0.1,\"conn\":\"x\"}\n";
     text += &(frame.to_string() + "\n");
@@ -395,7 +395,7 @@ fn a_killed_recorder_leaves_all_received_bytes() {
 }
 
 /// A hook that can't be loaded crashes .NET 10: a recorder forwards the request, and shows the outcome.
-fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
+fn crashing_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     let peer = Peer::available("dncli")?;
     let mut target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let folder = folder();
@@ -426,8 +426,8 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn a_deadly_request_is_forwarded_once() {
-    on(Some(10), deadly_hook);
+fn a_request_that_crashes_the_runtime_is_forwarded_once() {
+    on(Some(10), crashing_hook);
 }
 
 fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
@@ -457,8 +457,8 @@ fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
     let mut inner = tool.command();
     inner.args(["info", "--pid", &target.p()]);
-    let passed_by = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
-    passed_by.expect_code(0).says("nobody has connected");
+    let bypassed = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
+    bypassed.expect_code(0).says("nobody has connected");
     Ok(())
 }
 

@@ -76,7 +76,7 @@ fn a_killed_tool_leaves_no_process_suspended(runtime: &RealRuntime) -> Result<()
     eventually("the program runs", || {
         (json(["info", &first, "--format", "json"])["suspended"] == false).then_some(())
     });
-    assert!(!port.exists(), "the socket of ours is gone");
+    assert!(!port.exists(), "runtap's socket is removed");
     run_to_their_end(programs);
     Ok(())
 }

@@ -125,7 +125,7 @@ fn server_server(runtime: &RealRuntime) -> Result<(), Skip> {
     dotnet_trace(temp.path(), &["-p", &pid.to_string()])?;
     dncli(temp.path(), pid)?;
     microsoft("dotnet-trace", temp.path())?;
-    // It fails if any process of the machine exits while it examines all of them.
+    // dotnet-trace fails if any process of the machine exits while all are examined.
     let listed = eventually("its list", || {
         let mut list = microsoft("dotnet-trace", temp.path()).ok()?;
         list.arg("ps");

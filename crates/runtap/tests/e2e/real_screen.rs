@@ -49,7 +49,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The server may have exited already.
         let _ = self.tmux(["kill-server"]).stderr(Stdio::null()).status();
     }
 }

@@ -29,7 +29,7 @@ fn the_socket_of_a_killed_server_confuses_no_tool() {
     assert_eq!(listed_by_both(killed.id()), [1, 1]);
     let gone = killed.id();
     killed.kill();
-    assert_eq!(sockets().len(), 1, "nobody could remove it");
+    assert_eq!(sockets().len(), 1, "a killed program leaves its socket");
     let successor = demo(folder.path());
     assert_eq!(sockets().len(), 2);
     assert_eq!((listed_by_both(gone), listed_by_both(successor.id())), ([0, 0], [1, 1]));

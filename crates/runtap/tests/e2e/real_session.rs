@@ -11,7 +11,7 @@ use crate::common::{Recording, Target, count_of, counts, runtap};
 
 on_each_runtime!(
     only_these_events_come,
-    all_but_these_events_come,
+    excluded_events_are_not_sent,
     no_stacks_are_recorded,
     the_rundown_is_as_requested,
     a_runtime_that_cannot_be_suspended_is_reported,
@@ -65,7 +65,7 @@ fn only_these_events_come(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// 4 has the sizes of the heap. (Without 1 the runtime does not even check whether most other GC events are enabled.)
-fn all_but_these_events_come(runtime: &RealRuntime) -> Result<(), Skip> {
+fn excluded_events_are_not_sent(runtime: &RealRuntime) -> Result<(), Skip> {
     let filter = format!("{RUNTIME}=!4,6-7");
     let (_target, _, file) = record(runtime, &["--clrevents", "gc", "--event-filter", &filter])?;
     let ids = ids(&file);

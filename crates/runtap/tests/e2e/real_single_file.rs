@@ -15,7 +15,7 @@ struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -70,7 +70,7 @@ fn real_single_file_programs_are_like_any_other() {
     });
     let judged = json(["doctor", &p, "--format", "json"]);
     assert_eq!(judged["reachable"], true, "{judged:#}");
-    // Its createdump is built in.
+    // A single-file program contains createdump.
     let mut findings = judged["findings"].as_array().unwrap().iter();
     assert!(findings.all(|finding| finding["severity"] == "info"), "{judged:#}");
 
@@ -88,7 +88,7 @@ fn real_single_file_programs_are_like_any_other() {
     );
     assert!(unknown * 10 < names.len(), "{unknown} of {} have no name", names.len());
 
-    // Its runtime supports no other types.
+    // The runtime of a single-file program supports no other types.
     let core = folder.path().join("x.core");
     let dump = ["dump", &p, "--type", "mini", "-o", core.to_str().unwrap()];
     runtap(dump).expect_code(4).says("Only full dumps").says("--type full");

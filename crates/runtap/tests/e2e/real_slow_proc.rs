@@ -20,9 +20,9 @@ use crate::real_doctor::idle;
 on_the_newest_runtime!(
     resume_ends_with_its_time,
     resume_hears_signals,
-    the_host_of_a_port_serves_while_it_looks,
-    its_guard_serves_while_it_looks,
-    a_recording_of_a_tree_ends_while_it_looks,
+    the_host_of_a_port_serves_while_a_search_for_processes_hangs,
+    the_guard_serves_while_a_search_for_processes_hangs,
+    a_tree_is_recorded_while_a_search_for_processes_hangs,
     verbs_that_look_hear_signals,
 );
 
@@ -92,7 +92,7 @@ impl SlowProcess {
 
 impl Drop for SlowProcess {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -140,7 +140,7 @@ fn resume_hears_signals(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The command has exited, and its background process starts a runtime while the keeper looks for remaining processes.
-fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_host_of_a_port_serves_while_a_search_for_processes_hangs(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = SlowProcess::new(folder.path())?;
     let (go, file) = (folder.path().join("go"), folder.path().join("x.nettrace"));
@@ -167,7 +167,7 @@ fn the_host_of_a_port_serves_while_it_looks(runtime: &RealRuntime) -> Result<(),
 }
 
 /// The guard that stays for the port, which it gets as its stdin.
-fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_guard_serves_while_a_search_for_processes_hangs(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = SlowProcess::new(folder.path())?;
     let port = folder.path().join("port");
@@ -188,7 +188,7 @@ fn its_guard_serves_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 /// The slow process is a child of the recorded one.
-fn a_recording_of_a_tree_ends_while_it_looks(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_tree_is_recorded_while_a_search_for_processes_hangs(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let slow = SlowProcess::new(folder.path())?;
     let stat = fs::read_to_string(slow.folder.path().join("stat")).unwrap();

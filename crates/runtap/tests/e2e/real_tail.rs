@@ -14,12 +14,12 @@ on_each_runtime!(
     filters_choose,
     the_duration_ends_the_recording,
     a_provider_without_events_is_named,
-    a_reader_that_leaves_ends_it
+    a_closed_reader_stops_the_session
 );
 on_the_newest_runtime!(
     several_processes_in_one_stream,
     one_of_several_that_is_killed_is_named,
-    a_reader_that_leaves_ends_all,
+    a_closed_reader_stops_all_sessions,
 );
 
 /// Starts `storm`, which writes `count` events as soon as a session enables them.
@@ -129,7 +129,7 @@ fn the_duration_ends_the_recording(runtime: &RealRuntime) -> Result<(), Skip> {
     Ok(())
 }
 
-fn a_reader_that_leaves_ends_it(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_closed_reader_stops_the_session(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = storm(runtime, "1000000")?;
     let mut tail = command(["tail", &target.p()]);
     tail.args(STORM);
@@ -223,7 +223,7 @@ fn one_of_several_that_is_killed_is_named(runtime: &RealRuntime) -> Result<(), S
 }
 
 /// Without a reader all sessions are stopped, including silent ones.
-fn a_reader_that_leaves_ends_all(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_closed_reader_stops_all_sessions(runtime: &RealRuntime) -> Result<(), Skip> {
     let folder = folder();
     let (mut targets, name) = two_storms(runtime, folder.path(), ["1000000", "1"])?;
     targets[0].program.begin();
@@ -238,7 +238,7 @@ fn a_reader_that_leaves_ends_all(runtime: &RealRuntime) -> Result<(), Skip> {
 }
 
 #[test]
-fn what_it_can_t_do_is_said() {
+fn impossible_requests_are_rejected() {
     runtap(["tail", "1"]).expect_code(2).says("--clrevents");
     let stack = runtap(["tail", "1", "--clrevents", "gc", "--filter", "stack ~ Main"]);
     stack.expect_code(2).says("stacks");

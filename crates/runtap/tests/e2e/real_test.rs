@@ -17,7 +17,7 @@ fn orchard(options: &[&str], suite: &str) -> Result<std::process::Command, Skip>
     Ok(command)
 }
 
-/// Runs it and returns the result, if it can be run.
+/// Runs the orchard and returns the result. `None` if the runtime or the application is missing.
 fn finished(options: &[&str], suite: &str) -> Option<Finished> {
     match orchard(options, suite) {
         Ok(command) => Some(run(command)),
@@ -29,7 +29,7 @@ fn finished(options: &[&str], suite: &str) -> Option<Finished> {
 }
 
 #[test]
-fn a_person_sees_failures_twice_and_sums() {
+fn text_output_shows_failures_twice_and_totals() {
     let Some(told) = finished(&[], "core") else { return };
     let text = told.expect_code(2).text();
     assert_eq!(text.matches("IsBlue").count(), 2, "{text}");
@@ -47,14 +47,14 @@ fn a_person_sees_failures_twice_and_sums() {
 }
 
 #[test]
-fn nothing_of_a_test_reaches_a_terminal_raw() {
+fn control_characters_of_tests_are_escaped() {
     let Some(told) = finished(&["--output", "detailed", "--color", "never"], "odd") else { return };
     let text = told.expect_code(2).text();
     assert!(!text.contains(['\x1b', '\0', '\u{7}', '\r']), "{text:?}");
 }
 
 #[test]
-fn a_program_gets_a_line_for_each_event_or_one_document() {
+fn json_output_has_a_line_for_each_event_or_one_document() {
     let Some(told) = finished(&["--format", "json", "--retries", "1"], "flaky:1") else { return };
     let text = told.expect_code(2).text();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -85,7 +85,7 @@ fn a_program_gets_a_line_for_each_event_or_one_document() {
 }
 
 #[test]
-fn tests_are_listed_for_people_and_programs() {
+fn tests_are_listed_as_text_and_json() {
     let Some(told) = finished(&["--list-tests"], "core") else { return };
     assert!(told.expect_code(0).text().contains("28 tests\n  IsRound\n"));
     let Some(told) = finished(&["--list-tests", "json"], "core") else { return };
@@ -96,7 +96,7 @@ fn tests_are_listed_for_people_and_programs() {
 }
 
 #[test]
-fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
+fn tests_are_selected_by_filters_and_partitions() {
     let names = |told: &Finished, code| -> Vec<String> {
         let text = told.expect_code(code).text();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -118,7 +118,7 @@ fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
     let Some(told) = json(&["--filter-uid", "nothing-like-it"]) else { return };
     assert!(names(&told, 8).is_empty());
     told.says("no test has the id nothing-like-it");
-    // An empty part of a non-empty set has not failed.
+    // An empty part of a non-empty selection is not a failure.
     let ends = ["hash:1/2", "hash:2/2"].map(|part| {
         let options = ["--filter", "uid = apple-1", "--partition", part, "--format", "json"];
         finished(&options, "core").map(|told| {
@@ -129,7 +129,7 @@ fn tests_are_chosen_by_what_is_known_of_them_and_by_parts() {
     });
     assert_eq!(ends.into_iter().flatten().sum::<usize>(), 1);
     let Some(told) = json(&["--filter", "uid = nothing", "--partition", "hash:1/2"]) else { return };
-    assert!(names(&told, 8).is_empty(), "there is none for the other part either");
+    assert!(names(&told, 8).is_empty(), "the other part has no test either");
     let mut all = Vec::new();
     for part in ["hash:1/2", "hash:2/2"] {
         let Some(told) = json(&["--partition", part]) else { return };
@@ -168,7 +168,7 @@ fn reports_of_every_kind_are_written() {
     }
 }
 
-/// Results have no classes, which come from the applications' lists.
+/// Results contain no classes; reports take them from the lists of the applications.
 #[test]
 fn classes_and_files_of_every_framework_are_in_the_reports() {
     let runtime = match RealRuntime::available(10) {
@@ -200,7 +200,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
         ] {
             assert!(report.contains(&text), "{name}: no {text}");
         }
-        // One test of the orchard has none, and neither has the entry for the test that does not end.
+        // In the orchard, one test and the entry for the test that does not end have no class.
         let unknown = format!("classname=\"{name}\"");
         assert_eq!(junit.matches(&unknown).count(), if name == "orchard" { 2 } else { 0 }, "{name}");
         if name != "orchard" {
@@ -219,7 +219,7 @@ fn usage_errors_have_the_platforms_exit_code() {
     wrong(&["--no-such-option"]).expect_code(5).says("--no-such-option");
     wrong(&["/bin/true", "-e", "X"]).expect_code(5).says("NAME=VALUE");
     wrong(&["/bin/true", "--report", "x"]).expect_code(5).says("junit, trx, ctrf, html");
-    // Options without a path, and one that takes all words.
+    // Options without a path, and an option that takes all following words.
     wrong(&["--rerun", "--list-tests", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
     wrong(&["--rerun", "latest", "/no/such.dll"]).expect_code(5).says("/no/such.dll: no such file");
     wrong(&["--list-tests=xml", "/bin/true"]).expect_code(5).says("xml");
@@ -282,7 +282,7 @@ fn a_missing_history_is_reported_once() {
 }
 
 #[test]
-fn libraries_that_a_shell_has_named_are_left_out() {
+fn libraries_matched_by_a_shell_pattern_are_skipped() {
     let Ok(mut command) = orchard(&["--no-history"], "fast:3") else { return };
     let library = test_application("orchard-2.5.2").unwrap().join("Microsoft.Testing.Platform.dll");
     let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
@@ -327,12 +327,12 @@ fn help_has_the_options_of_the_applications() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(text.matches("\n  --results-directory").count(), 1, "each once: {text}");
-    assert!(!text.contains("--bare-secret"), "hidden ones are not shown");
+    assert_eq!(text.matches("\n  --results-directory").count(), 1, "each option once: {text}");
+    assert!(!text.contains("--bare-secret"), "hidden options are not shown");
 }
 
 #[test]
-fn ctrl_c_ends_it_with_what_it_has() {
+fn ctrl_c_stops_the_run_and_reports_its_results() {
     let mut command = match orchard(&["--output", "detailed"], "slow:1000:20") {
         Ok(command) => command,
         Err(skip) => return skip.report(),
@@ -349,7 +349,7 @@ fn ctrl_c_ends_it_with_what_it_has() {
 }
 
 #[test]
-fn applications_may_send_requests_instead() {
+fn applications_can_use_http_instead_of_a_pipe() {
     let Some(told) = finished(&["--transport", "http", "--format", "json", "--summary"], "core") else {
         return;
     };
@@ -365,7 +365,7 @@ fn applications_may_send_requests_instead() {
 }
 
 #[test]
-fn a_program_that_needs_a_runtime_has_that_of_the_given_host() {
+fn a_program_uses_the_runtime_of_the_specified_host() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let program = runtap_testkit::require!(test_application("library-xunit-3.2.2")).join("library-xunit");
     let mut command = command(["test", "--no-history"]);
@@ -393,7 +393,7 @@ fn a_launcher_without_its_application_says_which_file_is_missing() {
 }
 
 #[test]
-fn neighbours_of_a_test_that_ends_their_process_are_run_without_it() {
+fn tests_beside_a_crashing_test_are_run_without_it() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let parallel = runtap_testkit::require!(runtap_testkit::reported_application("xpar"));
     for retries in ["0", "1"] {
@@ -415,7 +415,7 @@ fn neighbours_of_a_test_that_ends_their_process_are_run_without_it() {
 }
 
 #[test]
-fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
+fn tests_whose_ids_crash_an_adapter_are_named_and_the_others_run() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let names = runtap_testkit::require!(runtap_testkit::reported_application("nnames"));
     let told = |options: &[&str]| {

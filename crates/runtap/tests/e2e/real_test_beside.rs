@@ -10,7 +10,7 @@ use crate::common::{command, folder};
 fn beside(applications: &[(&str, &str)], options: &[&str]) -> Result<[[u64; 4]; 2], Skip> {
     let (runtime, sdk) = (RealRuntime::available(10)?, DotnetTest::available()?);
     let folder = folder();
-    // Its patterns are relative to its directory, and do not follow a link to one.
+    // Patterns of `dotnet test` are relative to its directory, and do not follow links to directories.
     for (application, _) in applications {
         let copied = folder.path().join(application);
         if std::fs::exists(&copied).unwrap() {

@@ -157,7 +157,7 @@ fn broken_or_stopped_modules_are_rerun_completely() {
 }
 
 #[test]
-fn parts_by_time_are_all_tests_together() {
+fn parts_by_time_together_contain_all_tests() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "slow:2:2500+fast:10"];
     trial.run(&[], &suite).expect_code(0);
@@ -188,7 +188,7 @@ fn failures_in_quarantine_are_reported_but_do_not_count() {
     );
     let failed = told.iter().find(|line| line["uid"] == "never" && line["type"] == "test-result").unwrap();
     assert_eq!((&failed["state"], &failed["quarantined"]), (&"failed".into(), &true.into()));
-    // One of two is not in it.
+    // One of two failing tests is not in quarantine.
     trial.run(&["--quarantine", "name = NeverPasses"], &suite).expect_code(2);
     trial.run(&["--quarantine", "name = NeverPasses", "--retries", "1"], &suite).expect_code(0);
 }

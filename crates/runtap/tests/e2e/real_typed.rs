@@ -35,7 +35,7 @@ impl OnTerminal {
         unlockpt(&keyboard).unwrap();
         let name = ptsname(&keyboard, Vec::new()).unwrap();
         let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        // It becomes the controlling terminal; setsid executes the command.
+        // setsid makes this the controlling terminal and executes the command.
         let mut setsid = Command::new("setsid");
         setsid.arg("--ctty").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {

@@ -14,10 +14,10 @@ on_each_runtime!(
     a_hook_waits_for_a_suspended_program,
     a_file_that_is_not_an_assembly_is_not_sent_as_a_hook,
     a_profiler_is_attached_with_its_data,
-    a_profiler_that_refuses_says_so,
+    the_error_of_a_profiler_is_reported,
     a_profiler_is_loaded_at_the_start,
     perf_maps_grow_until_they_are_disabled,
-    a_perf_map_at_the_start_is_refused_where_it_would_kill,
+    a_perf_map_at_startup_is_rejected_where_it_would_crash_the_runtime,
 );
 
 /// A program that is idle until it receives input.
@@ -131,7 +131,7 @@ fn a_profiler_is_attached_with_its_data(runtime: &RealRuntime) -> Result<(), Ski
     Ok(())
 }
 
-fn a_profiler_that_refuses_says_so(runtime: &RealRuntime) -> Result<(), Skip> {
+fn the_error_of_a_profiler_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let library = profiler()?;
     let attach = |class: &str, path: &str, data: &str| {
@@ -216,7 +216,9 @@ fn perf_maps_grow_until_they_are_disabled(runtime: &RealRuntime) -> Result<(), S
     Ok(())
 }
 
-fn a_perf_map_at_the_start_is_refused_where_it_would_kill(runtime: &RealRuntime) -> Result<(), Skip> {
+fn a_perf_map_at_startup_is_rejected_where_it_would_crash_the_runtime(
+    runtime: &RealRuntime,
+) -> Result<(), Skip> {
     let maps = folder();
     let target =
         Target::suspended(runtime.program("spin", &IDLE)?.env("DOTNET_PerfMapJitDumpPath", maps.path()));

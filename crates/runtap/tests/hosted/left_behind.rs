@@ -83,8 +83,14 @@ impl Wrapped {
             folder.display(),
         );
         let module = folder.join("wrapped");
-        let words =
-            ["mtp", "host", "--from", "libtest", "--write-module", module.to_str().expect("a path of ours")];
+        let words = [
+            "mtp",
+            "host",
+            "--from",
+            "libtest",
+            "--write-module",
+            module.to_str().expect("the path is UTF-8"),
+        ];
         run(runtap(words.into_iter().chain(["--", "sh", "-c", &script]))).expect_code(0);
         Self { folder: folder.to_owned() }
     }
@@ -191,7 +197,8 @@ impl SilentApplication {
         );
         let silent = Self { folder };
         fs::write(silent.path(), script).expect("it can be written");
-        fs::set_permissions(silent.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(silent.path(), fs::Permissions::from_mode(0o755))
+            .expect("this user owns the file");
         silent
     }
 
@@ -220,7 +227,7 @@ pub(crate) fn a_runner_that_is_killed() {
 }
 
 pub(crate) fn an_application_that_is_ended() {
-    // It exits on the signal, or has to be killed.
+    // The application exits on the signal, or has to be killed.
     for first in ["trap 'exit 3' INT", "trap '' INT"] {
         let silent = SilentApplication::new(first);
         let limits = ["test", "--timeout", "5s", "--grace", "1s"].map(Path::new);

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         real_interrupted::a_wrapped_command,
         real_interrupted::a_server_that_is_killed,
         real_interrupted::a_wrapper_that_is_killed,
-        real_options::scripts_of_ones_own_pass_the_servers_options_on,
+        real_options::hand_written_scripts_pass_the_servers_options_on,
         real_options::the_negotiated_version_is_reported,
         real_options::files_that_a_command_leaves,
         real_options::quiet_libtest_is_rejected,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         real_wrapped::pytest_leaves_a_report,
         real_wrapped::a_report,
         real_wrapped::commands_that_fail_without_a_test,
-        real_wrapped::what_fails_beside_a_quarantined_test,
+        real_wrapped::failures_beside_a_quarantined_test_count,
         real_wrapped::tests_of_one_name_are_not_mistaken_for_each_other,
         real_wrapped::without_a_server,
     )

@@ -158,7 +158,7 @@ pub(crate) fn types_and_durations() -> Outcome {
         };
         assert_eq!(kind("math::overflows"), "panic");
         assert_eq!(kind("math::parses"), "core::num::error::ParseIntError");
-        // It sleeps for 20 ms: 200,000 units of 100 ns.
+        // The test sleeps for 20 ms: 200,000 units of 100 ns.
         let long = field(of("SuccessfulTestMessageList", "takes_long"), "Duration").and_then(Value::as_i64);
         assert!(long >= Some(200_000), "{long:?}");
         assert_eq!(field(of("SuccessfulTestMessageList", "divides"), "Duration"), None, "it was skipped");
@@ -178,7 +178,7 @@ pub(crate) fn rust_and_dotnet_modules_in_one_run() -> Outcome {
                 fs::copy(entry.path(), copied.join(entry.file_name())).expect("it can be copied");
             }
         }
-        // Its own options have no effect on the others: both run all their tests.
+        // Options of one application have no effect on the others: all run all their tests.
         let rust = module(folder.path(), "harness", "harness");
         let more = module(folder.path(), "application", "application");
         let told = run(dotnet_test(folder.path(), "harness;application;orchard/orchard.dll", &[])?);

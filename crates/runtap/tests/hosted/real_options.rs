@@ -12,7 +12,7 @@ use crate::samples::module;
 use crate::servers::{dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};
 
 /// `mtp host` with the server's options before `--`, as in hand-written scripts.
-pub(crate) fn scripts_of_ones_own_pass_the_servers_options_on() -> Outcome {
+pub(crate) fn hand_written_scripts_pass_the_servers_options_on() -> Outcome {
     or_skip(|| {
         let folder = project(&[("tests.tap", "1..2\nok 1 - adds\nok 2 - parses # SKIP not yet\n")]);
         let script = folder.path().join("own");
@@ -64,7 +64,7 @@ pub(crate) fn the_negotiated_version_is_reported() -> Outcome {
         for name in ["wrapped", "harness"] {
             let logs = folder.path().join(name.to_owned() + "-logs");
             let options =
-                ["--diagnostic", "--diagnostic-output-directory", logs.to_str().expect("a path of ours")];
+                ["--diagnostic", "--diagnostic-output-directory", logs.to_str().expect("the path is UTF-8")];
             run(dotnet_test(folder.path(), name, &options)?).expect_code(2);
             let files = fs::read_dir(&logs).expect("there are logs").map(|entry| entry.unwrap().path());
             let [log] = &files.collect::<Vec<_>>()[..] else { panic!("{}", logs.display()) };
@@ -120,7 +120,7 @@ pub(crate) fn files_that_a_command_leaves() -> Outcome {
             secret.display()
         );
         fs::write(inner.join("recorded.xml"), report).expect("a report");
-        let directory = inner.to_str().expect("a path of ours");
+        let directory = inner.to_str().expect("the path is UTF-8");
         write(
             folder.path(),
             &[&options[..], &["--directory", directory]].concat(),

@@ -157,7 +157,7 @@ pub(crate) fn node_test() -> Outcome {
 fn pytest() -> Result<Vec<String>, Skip> {
     let own = workspace_root().join("target/tools/venv/bin/python3");
     let python = if own.is_file() { own } else { "python3".into() };
-    let python = python.to_str().expect("a path of ours");
+    let python = python.to_str().expect("the path is UTF-8");
     is_there(python, &["-m", "pytest", "--version"]).map_err(|_skip| Skip::because("pytest is not here"))?;
     Ok([
         python,
@@ -261,7 +261,7 @@ pub(crate) fn commands_that_fail_without_a_test() -> Outcome {
 }
 
 /// A quarantine hides the failure of its tests, but no other failure of the command.
-pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
+pub(crate) fn failures_beside_a_quarantined_test_count() -> Outcome {
     const HOOK: &str = include_str!("../../../tests/test/tests/fixtures/node-hook.tap");
     const PACKAGE: &str = include_str!("../../../tests/test/tests/fixtures/go-after-tests.json");
     const TARGET: &str = include_str!("../../../tests/test/tests/fixtures/libtest-target-dies.txt");

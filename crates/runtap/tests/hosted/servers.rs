@@ -92,7 +92,7 @@ pub(crate) fn our_sums(
 
 /// Returns the text without parts that differ between runs: times, the folder.
 pub(crate) fn masked(told: &Finished, folder: &Path) -> String {
-    let text = told.text().replace(folder.to_str().expect("a path of ours"), "FOLDER");
+    let text = told.text().replace(folder.to_str().expect("the path is UTF-8"), "FOLDER");
     let mut out = String::new();
     for line in text.lines().filter(|line| !line.contains("workload")) {
         let line = match line.trim_start().strip_prefix("duration: ") {

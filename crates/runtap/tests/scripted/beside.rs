@@ -22,7 +22,7 @@ pub(crate) fn a_connection_that_reads_no_replies_delays_no_other() {
 const FAULTY: [&str; 6] =
     ["death-in-test", "stall-connected", "flood-stdout", "length-2gb", "lies", "fork-stdout"];
 
-pub(crate) fn nobody_disturbs_the_others() {
+pub(crate) fn faulty_applications_do_not_disturb_others() {
     let folder = tempfile::Builder::new().prefix("runtap-scripted-").tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
     command.arg("test").args(FAULTY.map(|name| application(name, folder.path())));
@@ -43,6 +43,6 @@ pub(crate) fn nobody_disturbs_the_others() {
     }
     assert_eq!(of("lies")["passed"], 2);
     assert_eq!(ended.len(), FAULTY.len() + 1);
-    // They fail in different ways.
+    // The applications fail in different ways.
     assert_eq!(told.code(), Some(1), "{told}");
 }

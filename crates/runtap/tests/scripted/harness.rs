@@ -9,7 +9,7 @@ use std::time::Instant;
 /// Number of parallel tests, which mostly wait.
 const MAX_PARALLEL: usize = 4;
 
-/// One test.
+/// A test: its name and its function.
 pub(crate) struct Test {
     name: String,
     run: Box<dyn Fn() + Send + Sync>,

@@ -64,7 +64,7 @@ fn only_test() {
         assert!(told.text().contains("failed: 1 test, 0 passed, 1 error"), "{told}");
         assert!(!told.text().contains("were not run"), "{told}");
         assert!(folder.text("r.xml").contains("<testcase name=\"DiesByExit\""));
-        // It has a result in each attempt.
+        // The test has a result in each attempt.
         let told = folder.run(&[&application], &["--retries", "1"]);
         assert!(told.expect_code(2).text().contains("error (try 2) DiesByExit"), "{told}");
         assert!(told.text().contains("failed: 1 test, 0 passed, 1 error, 1 retried"), "{told}");

@@ -60,7 +60,7 @@ fn printed() {
 
 fn characters() {
     let folder = Folder::new();
-    // It is not a test application; its output is shown anyway.
+    // The output of a program that is not a test application is shown, too.
     let program = folder
         .script("prints", "for c in '\\303' '\\244' '\\360\\237' '\\246\\200' '\\342'; do printf $c; done");
     let told = folder.run(&[&program], &["--format", "json"]);

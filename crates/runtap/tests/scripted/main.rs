@@ -39,10 +39,13 @@ fn main() -> std::process::ExitCode {
     }
     let mut tests: Vec<Test> = scenario::all().into_iter().map(scenario::test).collect();
     tests.push(Test::new("rules::every_rule_has_a_scenario", rules::every_rule_has_a_scenario));
-    tests.push(Test::new("beside::nobody_disturbs_the_others", beside::nobody_disturbs_the_others));
+    tests.push(Test::new(
+        "beside::faulty_applications_do_not_disturb_others",
+        beside::faulty_applications_do_not_disturb_others,
+    ));
     let deaf = beside::a_connection_that_reads_no_replies_delays_no_other;
     tests.push(Test::new("beside::a_connection_that_reads_no_replies_delays_no_other", deaf));
-    tests.push(Test::new("scenario::every_snapshot_has_a_scenario", scenario::every_snapshot_has_one));
+    tests.push(Test::new("scenario::every_snapshot_has_a_scenario", scenario::every_snapshot_has_a_scenario));
     tests.extend(reports::all());
     tests.extend(listing::all());
     tests.extend(live::all());

@@ -20,7 +20,7 @@ pub(crate) fn all() -> Vec<Test> {
         ("ctrl_c_shows_in_every_report", interrupted),
         ("a_run_that_was_given_up_names_what_was_not_run", given_up),
         ("a_module_that_crashed_shows_in_every_report", crashed),
-        ("mistakes_are_told_before_anything_is_started", mistakes),
+        ("mistakes_are_reported_before_a_program_is_started", mistakes),
         ("a_report_replaces_a_file_and_nothing_else", replaced),
         ("standard_output_takes_one_report", to_stdout),
         ("no_test_commands_a_build_server", no_commands),

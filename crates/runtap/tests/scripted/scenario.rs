@@ -91,7 +91,7 @@ fn snapshots() -> PathBuf {
 }
 
 /// A snapshot without a scenario would never be compared.
-pub(crate) fn every_snapshot_has_one() {
+pub(crate) fn every_snapshot_has_a_scenario() {
     let known: BTreeSet<String> = all().into_iter().map(|scenario| scenario.name).collect();
     for entry in fs::read_dir(snapshots()).unwrap() {
         let path = entry.unwrap().path();

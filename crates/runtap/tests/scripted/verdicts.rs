@@ -14,18 +14,18 @@ pub(crate) fn all() -> Vec<Test> {
     let tests: [(&str, fn()); 14] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
-        ("a_chosen_test_without_a_result_is_an_error", chosen),
-        ("a_test_that_has_begun_and_has_no_result_is_an_error", begun),
-        ("a_row_that_fails_while_its_process_is_ended_stays_failed", disturbed),
+        ("a_selected_test_without_a_result_is_an_error", chosen),
+        ("a_started_test_without_a_result_is_an_error", begun),
+        ("a_row_that_fails_while_its_process_is_stopped_stays_failed", disturbed),
         ("a_process_that_exits_with_2_and_has_no_failed_row_is_an_error", exits_by_tests),
-        ("tests_that_are_lost_because_of_an_id_are_run_apart", lost),
-        ("a_run_that_was_killed_is_rerun_as_a_whole", killed),
-        ("an_explicit_test_chosen_among_others_is_skipped", explicit),
-        ("a_list_that_is_not_complete_has_no_number_of_tests", listed),
-        ("errors_beside_results_are_in_every_report", errors),
-        ("an_application_without_tests_is_judged_with_the_run", no_tests),
-        ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
-        ("what_an_attempt_has_mended_is_no_failure", mended),
+        ("tests_after_an_id_that_hides_them_are_run_separately", lost),
+        ("a_killed_run_is_repeated_completely", killed),
+        ("an_explicit_test_selected_among_others_is_skipped", explicit),
+        ("an_incomplete_list_has_no_number_of_tests", listed),
+        ("errors_outside_tests_are_in_every_report", errors),
+        ("an_application_without_tests_fails_only_if_the_run_has_none", no_tests),
+        ("a_crash_without_a_single_responsible_test_is_an_error", unexplained),
+        ("failures_repaired_by_a_retry_are_not_failures", mended),
     ];
     tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
 }
@@ -131,7 +131,7 @@ fn chosen() {
         readers_agree(&folder, &[&forgets], &options, [1, 1, 0], 1);
         assert!(folder.text("r.trx").contains("1 of 2 chosen tests has no result: t2"), "{options:?}");
     }
-    // If the ids were given, no application has failed.
+    // A test selected by id may be in any application, so no application has failed.
     readers_agree(&folder, &[&forgets], &["--filter-uid", "t1", "t2"], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("no result in any application: t2"));
 }
@@ -153,7 +153,7 @@ fn begun() {
     let rows = folder.application("rows", rows);
     readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("1 started test has no result: y"));
-    // Whichever row of a test ends first.
+    // The order in which rows end does not matter.
     let rows = "handshake\nstart\nbegin b name=x\nbegin b name=y\npass b name=y\nend\n";
     let rows = folder.application("first", rows);
     readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
@@ -163,7 +163,7 @@ fn begun() {
     let twice = folder.application("second", twice);
     readers_agree(&folder, &[&twice], &[], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("1 started test has no result: x"));
-    // In the list of failed results.
+    // A started test in the list of failed results.
     let wrong = "handshake\nstart\npass t1\nbegin t2 list=failed\nend\n";
     let wrong = folder.application("wrong", wrong);
     let told = folder.run(&[&wrong], &[]);
@@ -197,7 +197,7 @@ fn disturbed() {
     let again = ended_around(&folder, "again", first, "pass a\npass b name=y\npass b name=x");
     readers_agree(&folder, &[&again], &options("1"), [3, 3, 0], 0);
     assert!(!folder.text("r.trx").contains("process was being stopped"));
-    // Also if no later process runs the test.
+    // No later process runs the test.
     let lost = ended_around(&folder, "lost", first, "pass a");
     let told = folder.run(&[&lost], &options("1"));
     assert!(told.expect_code(2).text().contains("3 tests, 2 passed, 1 failed"), "{told}");
@@ -217,17 +217,17 @@ fn disturbed() {
         told.expect_code(1).text().contains("the list has none of the tests that have results"),
         "{told}"
     );
-    // Another process may run it, since the test is repeated.
+    // The test is repeated, so another process may run the missing row.
     let repeated = fs::read_to_string(folder.path("unrun.mtp")).unwrap();
     let repeated = repeated
         .replace("pass b name=x\nawait", "fail b name=x\nawait")
         .replace("pass a\nelse", "pass a\npass b name=x\npass b name=y\nelse");
     readers_agree(&folder, &[&folder.application("repeated", &repeated)], &options("1"), [3, 3, 0], 0);
-    // A row of the test itself times out: only its own late result is omitted.
+    // A row of the test itself times out: only the late result of that row is omitted.
     let own = "begin a name=x\nawait cancel\ncancelled a name=x\nfail a name=y";
     let own = ended_around(&folder, "own", own, "pass a name=x\npass b");
     readers_agree(&folder, &[&own], &options("1"), [3, 2, 1], 2);
-    // It times out in the application's own second attempt, or in a further one of the process.
+    // The test times out in a second attempt of the application, in another process or in the same one.
     for late in ["pass", "fail"] {
         let second = format!(
             "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\nignore sigint\n\
@@ -260,25 +260,25 @@ fn exits_by_tests() {
     let application = |name: &str, results: &str, code: u32| {
         folder.application(name, &format!("handshake\nstart\n{results}\nend\nexit {code}\n"))
     };
-    // Results that the application has repeated itself do not explain the exit code.
+    // A failure that the application itself has repeated successfully does not explain the exit code.
     let repeated = "fail b name=x try=1\npass b name=x try=2";
     readers_agree(&folder, &[&application("repeated", repeated, 0)], &[], [1, 1, 0], 0);
     readers_agree(&folder, &[&application("repeated-2", repeated, 2)], &[], [1, 1, 0], 2);
     assert!(folder.text("r.trx").contains("exited with 2: tests failed, but no test"));
-    // A clean-up that fails after the last attempt does, whatever came before it.
+    // A clean-up that fails after the last attempt explains the exit code, whatever the outcome of its test.
     let cleaned =
         "fail b name=x try=1 superseded\npass b name=x try=2\nfail b name=\"[Test Cleanup Failure (x)]\"";
     readers_agree(&folder, &[&application("cleaned", cleaned, 2)], &[], [2, 1, 1], 2);
-    // Another row of the test does.
+    // A failure of another row of the test explains the exit code.
     let other = format!("{repeated}\nfail b name=y try=1");
     folder.run(&[&application("other", &other, 2)], &[]).expect_code(2);
-    // So does a failure in quarantine.
+    // A failure in quarantine explains the exit code.
     let known = application("known", "fail b name=known\npass c", 2);
     folder.run(&[&known], &["--quarantine", "name = known"]).expect_code(0);
     // Of several attempts of the runner, the last one counts.
     let better = "handshake\nstart\nif attempt 1\nfail b\nelse\npass b\nfi\nend\nif attempt 1\nexit 2\nfi\n";
     readers_agree(&folder, &[&folder.application("better", better)], &["--retries", "1"], [1, 1, 0], 0);
-    // Each of them may have its own attempts.
+    // Each attempt of the runner may contain attempts of the application.
     let both = "handshake\nstart\nfail b name=x try=1\nif attempt 1\nfail b name=x try=2\nelse\npass b name=x try=2\nfi\nend\n\
         if attempt 1\nexit 2\nfi\n";
     readers_agree(&folder, &[&folder.application("both", both)], &["--retries", "1"], [1, 1, 0], 0);
@@ -300,7 +300,7 @@ fn explicit() {
     };
     assert_eq!(counts(&["--filter", "not name = c"], 0), [1, 1]);
     assert_eq!(counts(&["--filter", "name != nothing"], 0), [2, 1]);
-    // If only explicit tests are selected, they are wanted.
+    // If only explicit tests are selected, they run.
     assert_eq!(counts(&["--filter", "name ^= a"], 0), [1, 0]);
     // The test is in exactly one of the parts, and no part runs it.
     for kind in ["hash", "count", "slice"] {
@@ -315,7 +315,7 @@ fn explicit() {
             "{kind}: {all:?}"
         );
     }
-    // A process that did not reach the test leaves it to another one, or has omitted it.
+    // The process crashes before the explicit test, which another process runs or none does.
     for (dies, left) in [("pass b\nkill SIGKILL", "another"), ("pass b\npass c\nkill SIGKILL", "none")] {
         let dies = EXPLICIT
             .replace("else\nskip a", &format!("else\n{dies}"))
@@ -328,7 +328,7 @@ fn explicit() {
 
 fn lost() {
     let folder = Folder::new();
-    // Characters after an id with a backslash are lost, as with NUnit's adapter, and so is that test.
+    // The characters after an id with a backslash are lost, as with NUnit's adapter, and with them the test.
     let script = r#"handshake
 start
 if discover
@@ -384,17 +384,17 @@ fn killed() {
     }
     running.kill().unwrap();
     running.wait().unwrap();
-    // Which test has failed in it is unknown.
+    // The test that failed in the killed run is unknown.
     let red = "handshake\nstart\nfail t1\nend\nexit 2\n";
     assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(2));
     assert_eq!(run_with(green, &["--rerun"]).status().unwrap().code(), Some(0));
     assert!(!is_marked());
-    assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(0), "nothing has failed");
+    assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(0), "the last run had no failures");
 }
 
 fn unexplained() {
     let folder = Folder::new();
-    // Both tests run at the same time, and only together they terminate their process.
+    // Two tests that crash their process only if both run at the same time.
     let together = "handshake\nstart\nif run\nbegin t1\nbegin t2\nif wants t1\nif wants t2\nkill SIGKILL\nfi\nfi\nfi\n\
         pass t1\npass t2\nend\n";
     let together = folder.application("together", together);
@@ -402,7 +402,7 @@ fn unexplained() {
         readers_agree(&folder, &[&together], &["--retries", retries], [2, 2, 0], 137);
         assert!(folder.text("r.trx").contains("while it ran t1, t2"));
     }
-    // So does a single running test, only beside others, whether or not one of its rows has a result.
+    // A test that crashes its process only if another test is selected too, with and without a result of one of its rows.
     let beside = "handshake\nstart\nif run\nif wants t1\nif wants t2\nbegin t2\nkill SIGKILL\nfi\nfi\nfi\npass t1\npass t2\nend\n";
     let beside = folder.application("beside", beside);
     let rows = "handshake\nstart\npass t1 name=\"row a\"\nif run\nif wants t1\nif wants t2\nbegin t1 name=\"row b\"\n\
@@ -412,7 +412,7 @@ fn unexplained() {
         readers_agree(&folder, &[application], &[], [all, all, 0], 137);
         assert!(folder.text("r.trx").contains(&format!("while it ran {running}")));
     }
-    // No test is running, and the others pass in another process.
+    // A crash while no test runs; the remaining tests pass in another process.
     let between = "handshake\nstart\npass t1\nif run\nif wants t1\nkill SIGKILL\nfi\nfi\npass t2\nend\n";
     readers_agree(&folder, &[&folder.application("between", between)], &[], [2, 2, 0], 137);
     // A test that terminates its process was not running when another process exited.
@@ -428,8 +428,8 @@ fn unexplained() {
         assert!(text.contains("1 flaky") && text.contains("\nbroken applications:\n"), "{text}");
         assert!(folder.text("r.xml").contains(" errors=\"1\""));
     }
-    // Nor does it explain the exit of a part of the search in which it was not run, or fail permanently if that is in
-    // quarantine.
+    // That test does not explain the crash of a part of the search that does not run it either, even if it fails permanently
+    // in quarantine.
     let four = list.replace("else", "discover d\nelse");
     let part = "if wants a\nif wants b\nbegin a\nbegin b\nkill SIGKILL\nfi\nfi\n";
     let script = format!(
@@ -443,7 +443,7 @@ fn unexplained() {
     );
     let options = ["--retries", "1", "--quarantine", "name = c"];
     folder.run(&[&folder.application("quarantine", &script)], &options).expect_code(137);
-    // No part of the tests can be run, and the search for the reason ends.
+    // Every part of the tests crashes its process, and the search for the responsible test ends.
     let never =
         "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
     let never = folder.application("never", never);
@@ -471,7 +471,7 @@ fn mended() {
     let host = "o: handshake type=TestHostOrchestrator feature=RetryOrchestrator\n";
     let fails = "part fails\nhandshake\nstart uid=s-{a}\nfail t session=s-{a}\nend uid=s-{a}\nexit 2\n\n";
     let passes = "part passes\nhandshake\nstart uid=s-{a}\npass t session=s-{a}\nend uid=s-{a}\nexit 0\n\n";
-    // Its second attempt passes in the runner's second one: nothing is left to repeat.
+    // The application's second attempt passes in the runner's second attempt: nothing is left to repeat.
     let second = format!(
         "{host}spawn fails attempt=1\nwait\nif attempt 2\nspawn passes attempt=2\nwait\nexit 0\nfi\n\
          spawn fails attempt=2\nwait\nexit 2\n\n{fails}{passes}"
@@ -480,7 +480,7 @@ fn mended() {
     for retries in ["1", "3"] {
         readers_agree(&folder, &[&second], &["--retries", retries], [1, 1, 0], 0);
     }
-    // Its second attempt crashes, and the runner's second one passes: one row.
+    // The application's second attempt crashes, and the runner's second attempt passes: one row.
     let dies = format!(
         "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\n{host}if attempt 1\nspawn fails attempt=1\nwait\n\
          spawn dies attempt=2\nwait\nexit 7\nfi\nspawn passes attempt=1\nwait\nexit 0\n\n{fails}{passes}\

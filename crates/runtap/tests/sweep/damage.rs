@@ -1,10 +1,10 @@
-//! What can happen to a recording.
+//! The ways in which recordings are damaged.
 
 use std::ops::Range;
 
 use runtap_nettrace::inspect::{Block, Inspect, Inspected};
 
-/// One damage.
+/// A way to damage a recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Damage {
     /// The end is missing from this byte on.

@@ -36,7 +36,7 @@ const WHOLE: Extent = Extent { cuts: usize::MAX, holes: 100, flips: 1000, orders
 /// Of larger ones. The readers alone see all of that in `runtap-nettrace`'s own tests.
 const LARGE: Extent = Extent { cuts: 200, holes: 20, flips: 40, orders: 5, lengths: 60 };
 
-/// What is smaller is a small recording.
+/// The maximum number of bytes of a small recording.
 const SMALL: usize = 120_000;
 const MEGABYTE: usize = 1 << 20;
 
