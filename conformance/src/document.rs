@@ -22,7 +22,7 @@ const HEAD: &str = "\
 | a name in capitals | refused with this HRESULT (section “Errors”) |
 | not known | refused with UNKNOWN_COMMAND: the runtime is older than the command |
 | not sent | our client looked at the target first and did not send it, because it would do harm, or nothing |
-| no port | the runtime can't be suspended at startup and dials no port |
+| no port | the runtime can't be suspended at startup and connects to no port |
 | not tried | the runtime was not there |
 
 A number behind a cell is that of a note below. “runtap's server” is the embeddable server, `runtap-diag-server`, in a program that carries out every command; there, what is looked at is

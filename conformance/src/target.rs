@@ -64,7 +64,7 @@ impl<'a> Target<'a> {
         let variable = ("DOTNET_DiagnosticPorts", path.as_os_str());
         let mut target = Self::start(room, Some(variable), Start::Port(path.clone()))?;
         target.must_support_ports()?;
-        let runtime = room.run_limited(port.accept()).context("it does not dial in")?;
+        let runtime = room.run_limited(port.accept()).context("it does not connect to the port")?;
         target.client = runtime.client().with_timeouts(Timeouts::all(LIMIT));
         target.port = Some((port, runtime));
         Ok(target)

@@ -94,7 +94,7 @@ const CORE31: &[Key] = &[Key::Core31];
 const NO_PORT_31: Note = Note {
     of: CORE31,
     cell: NO_PORT,
-    why: ".NET Core 3.1 can't be suspended and dials nobody, its program starts at once: what section “Diagnostic Ports” \
+    why: ".NET Core 3.1 can't be suspended and connects to no port: its program starts at once; what section “Diagnostic Ports” \
           describes came with .NET 5.",
 };
 

@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         request: "0x0402 ProcessEnvironment",
-        checked: "a variable of ours, with a blank, an equals sign and a letter beyond ASCII",
+        checked: "a variable set for this test, with a blank, an equals sign and a letter beyond ASCII",
         section: "ProcessEnvironment",
         since: 5,
         run: environment,

@@ -182,7 +182,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         request: "0x0206 CollectTracing5: into user_events",
-        checked: "the error: the descriptor that we pass is one of /dev/null",
+        checked: "the error: the passed descriptor is one of /dev/null",
         section: "CollectTracing5",
         since: 10,
         run: user_events,

@@ -227,7 +227,7 @@ impl Running {
     /// Returns what follows `word` in the next line of output that contains it.
     pub(super) fn says(&self, word: &str) -> Result<String> {
         let (until, mut said) = (Instant::now() + PATIENCE, Vec::new());
-        let lines = self.lines.as_ref().context("nobody listens to it")?;
+        let lines = self.lines.as_ref().context("the output of the program is not read")?;
         while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             if let Some((_, rest)) = line.split_once(word) {
                 return Ok(rest.trim().to_owned());

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-use self::between::{dial_in, launch, record, route};
+use self::between::{connect_to_port, launch, record, route};
 use self::jvm::jvm;
 use self::rights::{first, hostile, squatter};
 use self::tests::{hosted, played, tests};
@@ -43,7 +43,7 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ("`demo jvm`; `jvm hq` with its control pipe and recording; `jvm report`, `jvm replay`", jvm),
     ("`router`: pipes and TCP; `ps` and `info` through it", route),
     ("`record`, `inspect` and `replay` of a transcript, as the runtime and as the client", record),
-    ("`trace` of a program that dials in (`--diagnostic-port NAME,listen`)", dial_in),
+    ("`trace` of a program that connects to a port (`--diagnostic-port NAME,listen`)", connect_to_port),
     ("`trace -- COMMAND`: suspended until its session has begun; its exit code", launch),
     ("names of files and words beyond ASCII", names),
     ("`resume`, `profiler`, `startup-hook`: what they are told", change),

@@ -62,9 +62,10 @@ pub(super) fn record(wine: &Wine) -> Result<()> {
 }
 
 /// A router connects to the tool's port in place of the runtime.
-pub(super) fn dial_in(wine: &Wine) -> Result<()> {
+pub(super) fn connect_to_port(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
-    let words = with_ticks(&["trace", "--diagnostic-port", "runtap-port-ü,listen", "-o", "dialled.nettrace"]);
+    let words =
+        with_ticks(&["trace", "--diagnostic-port", "runtap-port-ü,listen", "-o", "connected.nettrace"]);
     let (mut tool, port) = wine.start(RUNTAP, &words, "DOTNET_DiagnosticPorts=")?;
     if port.contains("pipe") {
         bail!("runtimes can't use {port}: they prepend the folder of pipes");
@@ -74,7 +75,7 @@ pub(super) fn dial_in(wine: &Wine) -> Result<()> {
     if tool.ended(PATIENCE)? != Some(0) {
         bail!("the recording failed");
     }
-    has_ticks(wine, "dialled.nettrace")
+    has_ticks(wine, "connected.nettrace")
 }
 
 /// The built-in program waits for its port, as a runtime does.

@@ -45,7 +45,7 @@ pub(super) fn played(wine: &Wine) -> Result<()> {
     contains(&said, &["math::adds", "it wraps"])
 }
 
-/// The same program as a test command whose output is parsed.
+/// The application as a test command whose output is parsed.
 pub(super) fn hosted(wine: &Wine) -> Result<()> {
     wine.works(&["mtp", "host", "--from", "libtest", "--write-module", "hosted.cmd", "--", APPLICATION])?;
     let said = wine.runtap(&["test", "hosted.cmd", "--format", "json"])?;
