@@ -1,7 +1,7 @@
-//! `cargo xtask words [--list]`: counts words and names that the project avoids.
+//! `cargo xtask words [--list]`: finds words and names that the project avoids.
 //!
-//! The rules are those of CONTRIBUTING.md, "Words", that a program can check. A count may fall but not rise: a change
-//! that lowers one lowers its limit in [`RULES`] too.
+//! The rules are those of CONTRIBUTING.md, "Words", that a program can check. No line may break them, except in the
+//! paths of [`ALLOWED`]: there the number of lines may fall but not rise.
 
 use std::fs;
 
@@ -12,43 +12,43 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// A rule: its name, the number of lines that may break it, and whether a line does.
+/// A rule: its name, and whether a line breaks it.
 struct Rule {
     name: &'static str,
-    limit: usize,
     is_broken: fn(&Line<'_>) -> bool,
 }
 
 const RULES: [Rule; 5] = [
     Rule {
         name: "a doc comment starts with \"The same\": say what the item is, or link to the other one",
-        limit: 8,
         is_broken: |line| line.doc().is_some_and(|doc| doc.starts_with("The same")),
     },
     Rule {
         name: "an indefinite person (whoever, nobody, …): name the user, the process or the peer",
-        limit: 154,
         is_broken: |line| line.has(&["whoever", "nobody", "somebody", "anybody", "everybody"]),
     },
     Rule {
         name: "we, us, ours: name runtap, the process or the user",
-        limit: 82,
         is_broken: |line| line.has(&["we", "us", "ours"]),
     },
     Rule {
         name: "dial: connect",
-        limit: 52,
         is_broken: |line| line.has(&["dial", "dials", "dialed", "dialled", "dialing", "dialling"]),
     },
     Rule {
         name: "a public item with a name that says nothing (State, Kind, …)",
-        limit: 5,
         is_broken: |line| line.is_vague_item(),
     },
 ];
 
-/// Pages that quote other programs, or list past changes.
-const EXCLUDED: [&str; 3] = ["CHANGELOG.md", "docs/conformance.md", "xtask/src/cmd/words.rs"];
+/// The paths in which lines may break the rules: the start of the path, the number of lines, and the reason.
+const ALLOWED: [(&str, usize, &str); 5] = [
+    ("xtask/src/cmd/words.rs", 7, "the words, and tests of this check"),
+    ("crates/base/text/", 1, "not reworded yet"),
+    ("crates/runtap/src/", 33, "not reworded yet"),
+    ("crates/runtap/tests/", 12, "quotes messages of crates/runtap/src"),
+    ("xtask-dist/src/wine/trials/between.rs", 1, "quotes a message of crates/runtap/src"),
+];
 
 /// Names that say nothing by themselves.
 const VAGUE: [&str; 6] = ["State", "Kind", "Place", "What", "Item", "Thing"];
@@ -67,14 +67,25 @@ impl<'a> Line<'a> {
         self.is_rust.then(|| doc.trim_start())
     }
 
-    /// Whether the prose of the line has one of these words. In Rust, prose is comments and strings.
-    fn has(&self, words: &[&str]) -> bool {
+    /// Whether the prose of the line has one of these words. Words in quotes, in backquotes, and in paths or options are
+    /// names, and so is `nobody` after `user`.
+    fn has(&self, avoided: &[&str]) -> bool {
         self.prose().any(|part| {
-            let mut all = part.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            all.any(|word| words.contains(&word.to_lowercase().as_str()))
+            let mut previous = String::new();
+            part.split_whitespace().any(|word| {
+                let word = word
+                    .trim_start_matches(['(', '*', '_'])
+                    .trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '*', '_']);
+                let word = word.to_lowercase();
+                let word = word.trim_end_matches("'s");
+                let is_name = word == "nobody" && previous == "user";
+                word.clone_into(&mut previous);
+                !is_name && avoided.contains(&word)
+            })
         })
     }
 
+    /// Returns the prose of the line: in Rust, comments and strings of more than one word.
     fn prose(&self) -> impl Iterator<Item = &'a str> {
         let (code, comment) = match self.text.split_once("//") {
             Some((code, comment)) if self.is_rust => (code, comment),
@@ -82,7 +93,7 @@ impl<'a> Line<'a> {
             _ => ("", self.text),
         };
         // Every other part is between quotation marks.
-        code.split('"').skip(1).step_by(2).chain([comment])
+        code.split('"').skip(1).step_by(2).filter(|string| string.contains(' ')).chain([comment])
     }
 
     fn is_vague_item(&self) -> bool {
@@ -103,32 +114,32 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     count(ws, false)
 }
 
-fn count(ws: &Workspace, lists: bool) -> Result<Outcome> {
-    let mut counts = [0; RULES.len()];
-    let files = ws.files(&["*.rs", "*.md"])?;
-    for file in files.iter().filter(|file| !EXCLUDED.contains(&file.as_str())) {
-        let path = ws.root().join(file);
+/// Lists the lines that break a rule; those of [`ALLOWED`] on request.
+fn count(ws: &Workspace, lists_allowed: bool) -> Result<Outcome> {
+    let mut counts = [0; ALLOWED.len()];
+    let mut findings = 0;
+    for file in ws.files(&["*.rs", "*.md"])? {
+        let allowed = ALLOWED.iter().position(|(path, ..)| file.starts_with(path));
+        let path = ws.root().join(&file);
         let is_rust = path.extension().is_some_and(|extension| extension == "rs");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
         for (number, text) in (1..).zip(text.lines()) {
             let line = Line { text, is_rust };
-            for (rule, count) in RULES.iter().zip(&mut counts) {
-                if (rule.is_broken)(&line) {
-                    *count += 1;
-                    if lists {
-                        output::note(&format!("{file}:{number}: {}", rule.name));
-                    }
+            for rule in RULES.iter().filter(|rule| (rule.is_broken)(&line)) {
+                *allowed.map_or(&mut findings, |entry| &mut counts[entry]) += 1;
+                if allowed.is_none() || lists_allowed {
+                    output::note(&format!("{file}:{number}: {}", rule.name));
                 }
             }
         }
     }
     let mut is_above = false;
-    for (rule, count) in RULES.iter().zip(counts) {
-        output::note(&format!("{count} of at most {}: {}", rule.limit, rule.name));
-        is_above |= count > rule.limit;
+    for ((path, limit, reason), count) in ALLOWED.iter().zip(counts) {
+        output::note(&format!("{path}: {count} of at most {limit} lines ({reason})"));
+        is_above |= count > *limit;
     }
-    if is_above {
-        bail!("more lines than before break a rule: `cargo xtask words --list` shows them");
+    if findings > 0 || is_above {
+        bail!("{findings} lines, and the paths above their limit, break a rule (--list shows all)");
     }
     Ok(Outcome::Passed)
 }
@@ -146,9 +157,20 @@ mod tests {
     fn rules_apply_to_prose() {
         assert_eq!(broken("    /// The same of two files.", true), [0]);
         assert_eq!(broken("let nobody = 1; // Nobody listens.", true), [1]);
-        assert_eq!(broken("let nobody = \"us\";", true), [2]);
+        assert_eq!(broken("let nobody = \"of us\";", true), [2]);
         assert_eq!(broken("Tools dial the socket.", false), [3]);
         assert_eq!(broken("pub struct Kind<T>(T);", true), [4]);
         assert_eq!(broken("pub struct KindInfo; // A dialog with users.", true), [0; 0]);
+    }
+
+    #[test]
+    fn names_are_no_prose() {
+        for text in
+            ["as user nobody", "as the user `nobody`, or 'us'", "/out/nobody.png", "{ours} and --dial-in 1s"]
+        {
+            assert_eq!(broken(text, false), [0; 0], "{text}");
+        }
+        assert_eq!(broken("let unit = [\"us\", \"ms\"];", true), [0; 0]);
+        assert_eq!(broken("the user is nobody's (whoever)", false), [1]);
     }
 }

@@ -67,7 +67,7 @@ impl Outside {
         }
         let shown = changed.iter().take(MOST_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
         Ok(Outcome::Told(format!(
-            "{} names outside the checkout, by us or by others: {shown}",
+            "{} names changed outside the checkout, by the steps or by other programs: {shown}",
             changed.len()
         )))
     }

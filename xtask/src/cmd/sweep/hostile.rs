@@ -228,7 +228,7 @@ fn watch(command: &mut Command) -> Result<Ended> {
             return Ok(Ended { peak, code: ended.code(), time: start.elapsed(), said: String::new() });
         }
         if start.elapsed() > LONGEST {
-            return Ok(Ended { peak, code: None, time: start.elapsed(), said: "ended by us".to_owned() });
+            return Ok(Ended { peak, code: None, time: start.elapsed(), said: "timed out".to_owned() });
         }
         thread::sleep(BETWEEN);
     }

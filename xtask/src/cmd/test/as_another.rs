@@ -33,14 +33,14 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
         let tool = become_nobody().arg(program).arg("-q").folder(folder).env("HOME", "/nonexistent");
         let name = program.file_name().unwrap_or_default().to_string_lossy();
         if let Err(error) = tool.run_logged(&ws.target().join("as-another.log")) {
-            output::error(&format!("{name} as nobody: {error:#}"));
+            output::error(&format!("{name} as user nobody: {error:#}"));
             failed.push(name);
         }
     }
     if !failed.is_empty() {
-        bail!("as nobody: {}", failed.join(", "));
+        bail!("as user nobody: {}", failed.join(", "));
     }
-    output::note(&format!("{} test programs as nobody", programs.len()));
+    output::note(&format!("{} test programs as user nobody", programs.len()));
     Ok(Outcome::Passed)
 }
 
