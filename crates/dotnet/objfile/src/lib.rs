@@ -1,7 +1,7 @@
 //! Inspects files before a runtime loads them, or after a runtime has written them.
 //!
-//! - [`elf`]: the type of an ELF file, the names it exports, and the process of a core file: its id, name and threads, and
-//!   whether the file is complete.
+//! - [`elf`]: the type of an ELF file, the names it exports, the loader it requests, and the process of a core file: its id, name
+//!   and threads, and whether the file is complete.
 //! - [`minidump`]: the process of a Windows minidump, and whether the file is complete.
 //! - [`pe`]: whether a PE file is a managed assembly, its processor, its references, and its types and
 //!   methods.

@@ -11,7 +11,7 @@
 //! [`TargetSpec::resolve_all`] finds all processes with a name. A name stands for processes of one user ([`UserFilter`]). Remarks, and
 //! the list from which the user chooses, go to a [`Dialogue`]; `()` is a dialogue that ignores remarks and never asks. [`Listing`]
 //! holds the running processes, [`ProcessStatus`] what a process reported, and [`Watch`] what changed between two scans. [`running`] has the
-//! candidates for shell completion.
+//! candidates for shell completion. [`java`] selects a Java program, which has no diagnostic port.
 //!
 //! ```no_run
 //! use runtap_target::{TargetArgs, TargetSpec};
@@ -30,6 +30,8 @@ mod diagnosed;
 mod dialogue;
 pub mod doctor;
 mod error;
+#[cfg(target_os = "linux")]
+pub mod java;
 mod jvm;
 mod named;
 mod port;

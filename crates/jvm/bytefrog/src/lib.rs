@@ -6,13 +6,14 @@
 //! time.
 //!
 //! [`hq::Hq`] listens for several agents at the same time, each with its own trace, and can be controlled from any
-//! thread.
+//! thread. [`control`] lets scripts do so, over a socket.
 //!
 //! The protocol itself is implemented by `runtap-bytefrog-proto`.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![warn(clippy::cast_possible_truncation)]
 
+pub mod control;
 pub mod hq;
 mod model;
 mod signature;

@@ -147,6 +147,14 @@ pub enum AttachError {
         /// The text of the reply.
         message: String,
     },
+    /// The agent was loaded, and reports why it does not start.
+    #[error("the agent in process {pid} does not start: {why}")]
+    AgentRefused {
+        /// The process ID.
+        pid: u32,
+        /// The reason.
+        why: String,
+    },
     /// An agent was not loaded.
     #[error(transparent)]
     NotLoaded(#[from] LoadError),

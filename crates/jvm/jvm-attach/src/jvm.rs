@@ -169,6 +169,17 @@ impl Jvm {
         }
     }
 
+    /// Checks that the agent can be loaded with the JVM's C library.
+    ///
+    /// # Errors
+    /// Fails with [`AttachError::Musl`] if it cannot.
+    pub fn check_c_library(&self) -> Result<(), AttachError> {
+        match self.c_library {
+            CLibrary::Musl => Err(AttachError::Musl { pid: self.pid }),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks whether the process exists and is not stopped.
     ///
     /// # Errors

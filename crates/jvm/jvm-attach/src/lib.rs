@@ -21,6 +21,8 @@
 //! - [`codec`]: encoding of requests and decoding of replies, without I/O.
 //! - [`Jvm`]: an examined process. [`Client`]: sends it commands. [`PlacedLibrary`]: a library where the JVM can
 //!   load it. [`keep`]: a persistent library, for JVMs that are started later.
+//! - [`AgentLibrary`] and [`AgentOptions`]: runtap's agent, which [`Client::load_agent`] loads into a running JVM, and
+//!   [`with_agent`] into the JVMs of a command.
 //!
 //! This crate supports Linux only. `OpenJ9`, which has another protocol, is detected and rejected. Sources:
 //! `openjdk/jdk`, `src/hotspot/os/posix/attachListener_posix.cpp`, and measurements with JDK 11, 17, 21 and 25.
@@ -28,6 +30,8 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![warn(clippy::cast_possible_truncation)]
 
+#[cfg(target_os = "linux")]
+mod agent;
 #[cfg(target_os = "linux")]
 mod client;
 pub mod codec;
@@ -58,6 +62,8 @@ mod jvm;
 #[cfg(target_os = "linux")]
 mod kept;
 #[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
 mod library;
 #[cfg(target_os = "linux")]
 mod private;
@@ -68,10 +74,12 @@ mod trigger;
 
 #[cfg(target_os = "linux")]
 pub use self::{
+    agent::{AGENT_NAME, AgentLibrary, AgentOptions, agent_file_name},
     client::{Client, Timeouts},
     error::AttachError,
     jvm::{Jvm, switch_in},
     kept::keep,
+    launch::{JAVA_TOOL_OPTIONS, built_for_musl, is_java, with_agent},
     library::{AgentAnswer, PlacedLibrary},
     proc_texts::CLibrary,
 };

@@ -17,7 +17,6 @@ use crate::error::AttachError;
 use crate::identity::as_its_user;
 use crate::jvm::Jvm;
 use crate::private::PrivateFolder;
-use crate::proc_texts::CLibrary;
 
 /// The time limit for file operations, which allows for slow disks.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -94,9 +93,7 @@ impl PlacedLibrary {
         name: &str,
         bytes: impl AsRef<[u8]> + Send + 'static,
     ) -> Result<Self, AttachError> {
-        if jvm.c_library() == CLibrary::Musl {
-            return Err(AttachError::Musl { pid: jvm.pid() });
-        }
+        jvm.check_c_library()?;
         let name = name.to_owned();
         as_its_user(jvm, TIME_LIMIT, WRITE, move |jvm| {
             let root = jvm.dir().root().map_err(AttachError::io(WRITE))?;

@@ -1,5 +1,6 @@
 //! The interpretation of Java traces, beyond their call trees (`runtap-bytefrog`).
 //!
+//! - [`agents`]: the agents of a collector, apart from their traces.
 //! - [`recording`]: recordings on disk, and their replay, comparison and conversion to profiles.
 //! - [`report`]: the rows of reports on recordings.
 //! - [`coverage`]: which code of JAR files ran, which did not, and for which this is unknown.
@@ -8,6 +9,7 @@
 //!
 //! This crate opens no listener and prints nothing.
 
+pub mod agents;
 mod broken;
 pub mod classpath;
 pub mod coverage;

@@ -391,7 +391,7 @@ fn processes_without_a_jvm_are_left_alone() {
     let mut sleep = Running::start(sleep);
     let p = sleep.id().to_string();
     for verb in ["attach", "detach"] {
-        runtap(["jvm", verb, &p]).expect_code(3).says("does not run a Java virtual machine");
+        runtap(["jvm", verb, &p]).expect_code(3).says("neither a .NET runtime nor a Java virtual machine");
     }
     assert!(!sleep.has_ended(), "SIGQUIT would have terminated the program");
     runtap(["jvm", "attach"]).expect_code(2);

@@ -1,8 +1,14 @@
-//! Java traces: reports and differences of recordings, coverage, and what is missing from them.
+//! Java traces: reports and differences of recordings, coverage, and what is missing from them; the agents of a
+//! collector, its answers to commands, its result, and its live view.
 
+mod agents;
+mod collection;
+mod control;
 mod coverage;
 mod difference;
 mod document;
+#[cfg(unix)]
+mod live;
 mod never;
 mod report;
 mod sets;
@@ -14,9 +20,14 @@ use runtap_bytefrog::{Detail, fitted};
 use crate::units::{Count, Nanoseconds};
 use crate::{Clean, TextOptions};
 
+pub use self::agents::{AgentRates, NoticeLine, agent_title, notice_lines};
+pub use self::collection::{CollectionText, collection_document, collection_warnings};
+pub use self::control::answer_line;
 pub use self::coverage::{CoverageDocument, coverage_notes};
 pub use self::difference::DifferenceDocument;
 pub use self::document::{AgentDocument, JvmDocument};
+#[cfg(unix)]
+pub use self::live::LiveView;
 pub use self::report::RowsDocument;
 pub use self::sets::{OperandRow, SetsDocument};
 pub use self::summary::ReportText;
@@ -35,7 +46,7 @@ fn fitted_name(name: &str, options: &TextOptions<'_>, other_columns: usize) -> S
 }
 
 /// Formats a time in a suitable unit, with three or four digits.
-pub fn time(nanoseconds: u64) -> String {
+fn time(nanoseconds: u64) -> String {
     const SECOND: u64 = 1_000_000_000;
     if nanoseconds < SECOND {
         return Nanoseconds(nanoseconds).to_string();

@@ -1,4 +1,4 @@
-//! ELF files: the header, core files, and exported names. 64-bit and little-endian, like .NET on Linux.
+//! ELF files: the header, core files, exported names, and the requested interpreter. 64-bit and little-endian, like .NET on Linux.
 //!
 //! The `object` crate reads the envelope (header, segments, sections, notes) through its [`ReadRef`], so that only the
 //! needed parts of a file are read. Sizes that its types do not limit are limited here: a sparse file can claim any length.
@@ -8,10 +8,12 @@
 mod core;
 mod exports;
 mod header;
+mod interpreter;
 
 pub use self::core::{CoreFile, CoreFileError, CoreProcess};
 pub use self::exports::exports;
 pub use self::header::{Class, FileType, Header, Machine};
+pub use self::interpreter::interpreter;
 
 use object::elf::FileHeader64;
 use object::read::ReadRef;

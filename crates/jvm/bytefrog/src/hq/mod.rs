@@ -26,6 +26,7 @@ mod shared;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod users;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -46,7 +47,7 @@ use shared::{Shared, locked};
 
 pub use options::Options;
 pub use record::{Connection, Recorder, Tape};
-pub use slots::max_closing;
+pub use users::{UnknownUser, allowed_users};
 
 /// The time for which connections continue to read what has already arrived, after HQ closes or their agent is
 /// displaced.

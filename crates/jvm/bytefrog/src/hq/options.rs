@@ -7,6 +7,7 @@ use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{Configuration, Mode};
 
 use super::Recorder;
+use super::slots::max_closing;
 #[cfg(doc)]
 use super::{Event, Hq};
 use crate::Limits;
@@ -70,5 +71,34 @@ impl Default for Options {
             users: None,
             recorder: None,
         }
+    }
+}
+
+/// The number of descriptors that are left for everything but connections.
+const RESERVED_DESCRIPTORS: usize = 64;
+
+impl Options {
+    /// Returns the number of connections of all users that may be open within a limit of descriptors, at most the
+    /// default. A connection needs one for its socket and, if it is recorded, two files for each direction. Some more
+    /// are shut down but have not ended.
+    pub fn connections_within(descriptors: usize, is_recorded: bool) -> usize {
+        let each = if is_recorded { 5 } else { 1 };
+        let most = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / each;
+        let fits = |open: &usize| open + max_closing(*open) <= most;
+        // An agent needs two connections.
+        (2..=Self::default().connections).rev().find(fits).unwrap_or(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_connection_limit_leaves_descriptors_for_other_uses() {
+        let connections = Options::connections_within;
+        assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
+        assert_eq!([connections(1024, true), connections(256, false)], [154, 154]);
+        assert_eq!(connections(10, true), 2);
     }
 }

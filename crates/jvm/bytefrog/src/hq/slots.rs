@@ -89,7 +89,7 @@ pub(super) fn displaced<T: Copy>(
 }
 
 /// Returns the number of connections that may be closing beside this number of open ones.
-pub fn max_closing(connections: usize) -> usize {
+pub(super) fn max_closing(connections: usize) -> usize {
     (connections / 4).max(MIN_CLOSING_THREADS)
 }
 

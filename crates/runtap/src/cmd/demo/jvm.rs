@@ -36,7 +36,7 @@ pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
     let hq_options = JvmHq {
         listen: "127.0.0.1:0".to_owned(),
         // On a terminal, the live view stays until the user quits it.
-        once: options.plain || output.json() || crate::cmd::jvm::live_view(output).is_none(),
+        once: options.plain || output.json() || !crate::cmd::jvm::has_live_view(output),
         plain: options.plain,
         format: options.format.clone(),
         ..JvmHq::default()

@@ -4,32 +4,11 @@
 mod agents;
 mod control;
 mod hq;
-#[cfg_attr(not(unix), path = "no_live.rs")]
-mod live;
-mod patterns;
 mod replay;
 mod report;
 
-/// The names that the collector and the live view use.
-mod broken {
-    pub(super) use runtap_jvm::{BrokenRules, describe_violation};
-}
-mod document {
-    pub(super) use runtap_jvm::recording::ClassCounts as Classes;
-    pub(super) use runtap_text::jvm::{AgentDocument, JvmDocument};
-}
-mod text {
-    pub(super) use runtap_bytefrog::Fate;
-    pub(super) use runtap_text::jvm::{ReportText, time};
-
-    pub(super) fn fate(fate: Fate) -> &'static str {
-        fate.name()
-    }
-}
-
 pub(super) use self::agents::instead_of_attaching;
-pub(super) use self::hq::collect_from;
-pub(super) use self::live::possible as live_view;
+pub(super) use self::hq::{collect_from, has_live_view};
 pub(super) use self::report::{convert, diff, find_operand, report_kind};
 
 use crate::cli::{Jvm, JvmVerb};

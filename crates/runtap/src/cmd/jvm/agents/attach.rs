@@ -1,37 +1,32 @@
 //! `runtap jvm attach`: loads the agent into a running program and unloads it at the end.
 
-use std::time::Duration;
-
-use runtap_jvm_attach::{AttachError, Client, Jvm};
+use runtap_jvm::agents::{TargetAgents, names_jdk_class};
+use runtap_jvm_attach::{AgentOptions, Client};
+use runtap_os::my_uid;
 use runtap_record::Stops;
 use runtap_transport::remote::HostPort;
-use tokio::time::{sleep, timeout};
 
-use super::carried::{self, AgentLibrary};
+use super::carried;
 use super::collection::Collection;
-use super::patterns::{self, TargetAgents};
+use super::hq;
 use super::program;
 use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
-/// The time within which the process of a JVM that is shutting down must exit.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
 pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, TargetAgents::Runtap)?;
+    hq::check(&options.tracing, TargetAgents::Runtap)?;
     // Installed first: an interruption at any later point still unloads the agent.
     let stops = Stops::listen()?;
-    let carried = AgentLibrary::unpack()?;
+    let carried = carried::unpack()?;
     let jvm = program::choose(&options.target).await?;
+    let own_uid = my_uid();
     if let Some(hq) = &options.hq {
         let address = HostPort::parse(hq).map_err(|error| usage(format!("--hq: {error}")))?;
-        let agent_options = carried::options_for_host(address.host(), address.port());
         let client = unless(&stops, program::attach(jvm)).await?;
-        let own_uid = rustix::process::geteuid().as_raw();
-        let agent_options = carried::options_for_user(&agent_options, own_uid, client.jvm());
+        let agent_options = AgentOptions::connecting_to(address.host(), address.port());
+        let agent_options = agent_options.for_user(own_uid, client.jvm());
         unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
         let pid = client.jvm().pid();
         output.note(format_args!(
@@ -45,17 +40,16 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
         return Err(expected(exit::NO_TARGET, message, hint.to_owned()));
     }
     // Every local user can connect to the port, so restrict it to these users.
-    let users = vec![rustix::process::geteuid().as_raw(), jvm.user()];
+    let users = vec![own_uid, jvm.user()];
     // A live program must not wait for runtap, which may be stopped (Ctrl-Z) at any time.
     let when_slow = options.tracing.when_slow.or(Some(WhenSlow::Counts));
     let (tracing, shown) = (JvmTracing { when_slow, ..options.tracing.clone() }, options.shown.clone());
     let collection = Collection::start(&tracing, shown, options.duration, &users, stops.clone(), output)?;
     let client = unless(&stops, program::attach(jvm)).await?;
     // An interruption ends the trace: the agent unloads itself when the collector is gone.
-    let own_uid = rustix::process::geteuid().as_raw();
-    let boot = patterns::first_jdk_pattern(&tracing.include).is_some();
-    let agent_options =
-        carried::options_for_user(&carried::options(collection.address(), boot), own_uid, client.jvm());
+    let agent_options = AgentOptions::connecting_to_address(collection.address())
+        .with_boot_classes(names_jdk_class(&tracing.include))
+        .for_user(own_uid, client.jvm());
     unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
     let pid = client.jvm().pid();
     output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));
@@ -76,28 +70,11 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
 
 /// Unloads the agent and restores the classes. No warning if the process has exited, because the agent is gone as well.
 async fn unload_agent(client: &Client, output: Output) {
-    let Err(error) = program::unload(client).await else { return };
-    if !has_ended(client.jvm(), &error).await {
+    let Err(error) = client.unload_agents(&carried::name()).await else { return };
+    if !client.has_exited(&error).await {
         let pid = client.jvm().pid();
         output.warning(format_args!(
             "the agent is still in process {pid} ('runtap jvm detach {pid}'): {error}"
         ));
-    }
-}
-
-/// Returns whether the JVM has exited. A JVM that shuts down closes its connections and rejects commands before its process
-/// exits.
-async fn has_ended(jvm: &Jvm, error: &AttachError) -> bool {
-    match error {
-        AttachError::NoProcess { .. } => true,
-        AttachError::Stopped { .. } => false,
-        _ => {
-            let ended = async {
-                while !jvm.has_ended() {
-                    sleep(POLL_INTERVAL).await;
-                }
-            };
-            timeout(EXIT_TIMEOUT, ended).await.is_ok()
-        }
     }
 }

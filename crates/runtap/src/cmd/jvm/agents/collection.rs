@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::Hq;
+use runtap_jvm::agents::AgentWatch;
 use runtap_record::Stops;
 use tokio::time::Instant;
 
-use super::hq::watch::Watch;
 use super::hq::{end, far_future, lines, listen, show};
 use crate::cli::{JvmHq, JvmShown, JvmTracing};
 use crate::output::Output;
@@ -19,7 +19,7 @@ use crate::output::Output;
 pub(super) struct Collection {
     options: JvmHq,
     hq: Arc<Hq>,
-    watch: Arc<Watch>,
+    watch: Arc<AgentWatch>,
     stops: Stops,
 }
 
@@ -54,7 +54,7 @@ impl Collection {
             send: None,
             format: shown.format,
         };
-        let watch = Arc::new(Watch::new(output.is_verbose()));
+        let watch = Arc::new(AgentWatch::new(output.is_verbose()));
         let hq = Arc::new(listen(&options, &[address], Some(users), &watch)?);
         Ok(Self { options, hq, watch, stops })
     }

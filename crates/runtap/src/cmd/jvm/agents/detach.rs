@@ -1,6 +1,8 @@
 //! `runtap jvm detach`: unloads agents that a killed runtap, or `attach --hq`, has left in a program.
 
-use super::program;
+use runtap_jvm_attach::AGENT_NAME;
+
+use super::{carried, program};
 use crate::cli::JvmDetach;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -9,12 +11,12 @@ pub(super) async fn run(options: &JvmDetach, output: Output) -> anyhow::Result<u
     let jvm = program::choose(&options.target).await?;
     let pid = jvm.pid();
     // Do not make a JVM without an agent start its attach listener.
-    if jvm.libraries(super::carried::NAME).map_err(program::explain)?.is_empty() {
+    if jvm.libraries(AGENT_NAME).map_err(program::explain)?.is_empty() {
         let message = format!("process {pid} has no agent of runtap");
         return Err(expected(exit::NO_TARGET, message, None));
     }
     let client = program::attach(jvm).await?;
-    if program::unload(&client).await.map_err(program::explain)? {
+    if client.unload_agents(&carried::name()).await.map_err(program::explain)? {
         output.note(format_args!("the agent has left process {pid}"));
     } else {
         output.note(format_args!("the agent has left process {pid} before: nothing was traced"));

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use runtap_os::output::PendingFile;
 
-use super::carried::AgentLibrary;
+use super::carried;
 use crate::cli::JvmAgent;
 use crate::exit;
 use crate::output::Output;
 
 pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from("libruntap_jvm_agent.so"));
-    let carried = AgentLibrary::unpack()?;
+    let carried = carried::unpack()?;
     write(&path, &carried.bytes)?;
     let shown = std::path::absolute(&path).unwrap_or(path);
     output.note(format_args!(

@@ -5,13 +5,12 @@ mod carried;
 mod collection;
 mod detach;
 mod library;
-mod loader;
 mod program;
 mod run;
 
 pub(in crate::cmd) use self::program::instead_of_attaching;
 
-use super::{hq, patterns};
+use super::hq;
 use crate::cli::JvmAgents;
 use crate::cmd::{at_once, block_on, on_processes};
 use crate::output::Output;

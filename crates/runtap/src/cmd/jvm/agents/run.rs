@@ -1,49 +1,50 @@
 //! `runtap jvm run`: starts a command with the agent and prints a report when it exits.
 
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsStr;
 
-use runtap_jvm_attach::keep;
+use runtap_discover::Fix;
+use runtap_jvm::agents::{TargetAgents, names_jdk_class};
+use runtap_jvm_attach::{AgentOptions, JAVA_TOOL_OPTIONS, built_for_musl, is_java, keep, with_agent};
+use runtap_os::my_uid;
 use runtap_record::{Command, Io, Launched, Stops};
+use runtap_text::units::Things;
 
-use super::carried::{self, AgentLibrary};
+use super::carried;
 use super::collection::Collection;
-use super::loader;
-use super::patterns::{self, TargetAgents};
+use super::hq;
 use super::program::explain;
 use crate::cli::JvmRun;
+use crate::cmd::fix;
 use crate::cmd::trace::{exit_code, ours};
 use crate::exit;
 use crate::output::Output;
-use runtap_text::units::Things;
-
-/// The variable with options for every JVM that is started with it. Such a JVM prints that it has picked them up.
-const VARIABLE: &str = "JAVA_TOOL_OPTIONS";
 
 pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
-    patterns::check(&options.tracing, TargetAgents::Runtap)?;
+    hq::check(&options.tracing, TargetAgents::Runtap)?;
     let stops = Stops::listen()?;
     if let Some(java) = options.command.first().filter(|word| is_java(word)) {
-        loader::check(java).map_err(ours)?;
+        check_c_library(java).map_err(ours)?;
     }
-    let carried = AgentLibrary::unpack().map_err(ours)?;
+    let carried = carried::unpack().map_err(ours)?;
     // JVMs of other users start with the agent but untraced: a command that changes its user no longer belongs to this user.
-    let users = vec![rustix::process::geteuid().as_raw()];
+    let users = vec![my_uid()];
     let collection = Collection::start(&options.tracing, options.shown, None, &users, stops.clone(), output);
     let collection = collection.map_err(ours)?;
     // Kept on disk: processes that the command leaves behind may start JVMs at any time, even after the trace.
     let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
-    let boot = patterns::first_jdk_pattern(&options.tracing.include).is_some();
-    let option = agent_option(&library, &carried::options_for_command(collection.address(), boot));
-    let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
+    let agent_options = AgentOptions::connecting_to_address(collection.address())
+        .with_boot_classes(names_jdk_class(&options.tracing.include))
+        .without_retry();
+    let given = std::env::var_os(JAVA_TOOL_OPTIONS);
+    let (words, variable) = with_agent(options.command, &library, &agent_options, given.as_deref());
     let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };
     let command = Command { words, io, kill: false };
     let uses_variable = variable.is_some();
-    let launched = Launched::start_with(&command, variable.map(|value| (VARIABLE, value)));
+    let launched = Launched::start_with(&command, variable.map(|value| (JAVA_TOOL_OPTIONS, value)));
     let mut launched = launched.map_err(|error| ours(explain_start_error(error)))?;
     if uses_variable {
         output.note(format_args!(
-            "the agent is in {VARIABLE}, since the command is not 'java' itself: each JVM that it starts prints a line on that"
+            "the agent is in {JAVA_TOOL_OPTIONS}, since the command is not 'java' itself: each JVM that it starts prints a line on that"
         ));
     }
     let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
@@ -67,6 +68,16 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     }
 }
 
+/// Rejects a program that was built for musl: its JVM could not load the agent and would not start.
+fn check_c_library(java: &OsStr) -> anyhow::Result<()> {
+    let Some(path) = built_for_musl(java) else { return Ok(()) };
+    let message = format!(
+        "{} runs on musl (Alpine Linux), and the agent is made for glibc: its JVM can't load it",
+        path.display()
+    );
+    Err(exit::expected(exit::REFUSED, message, fix::text(&[Fix::OriginalAgent])))
+}
+
 /// Explains why a command could not be started. The system reports a file that is not executable as a missing permission.
 fn explain_start_error(error: runtap_record::Error) -> anyhow::Error {
     use std::os::unix::fs::PermissionsExt as _;
@@ -81,53 +92,4 @@ fn explain_start_error(error: runtap_record::Error) -> anyhow::Error {
         return error.into();
     }
     exit::expected(exit::FAILED, format!("can't start {program}: {why}"), None)
-}
-
-fn agent_option(library: &Path, options: &str) -> OsString {
-    let mut option = OsString::from("-agentpath:");
-    option.push(library);
-    option.push("=");
-    option.push(options);
-    option
-}
-
-fn is_java(word: &OsStr) -> bool {
-    Path::new(word).file_name().is_some_and(|name| name == "java")
-}
-
-/// Adds the agent's option to a command: after `java`, or else to the variable's value, which is returned.
-fn with_agent(
-    mut words: Vec<OsString>,
-    option: &OsStr,
-    variable: Option<&OsStr>,
-) -> (Vec<OsString>, Option<OsString>) {
-    if words.first().is_some_and(|word| is_java(word)) {
-        words.insert(1, option.to_owned());
-        return (words, None);
-    }
-    // The JVM splits the variable at blanks and quotes; neither the path nor the options contain any.
-    let mut value = variable.filter(|value| !value.is_empty()).map(OsStr::to_owned).unwrap_or_default();
-    if !value.is_empty() {
-        value.push(" ");
-    }
-    value.push(option);
-    (words, Some(value))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_agent_is_added_after_java_or_to_the_variable() {
-        let option = agent_option(Path::new("/tmp/a.so"), "port=1");
-        assert_eq!(option, "-agentpath:/tmp/a.so=port=1");
-        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let (found, variable) = with_agent(words("/opt/jdk/bin/java -jar x.jar"), "-a".as_ref(), None);
-        assert_eq!((found, variable), (words("/opt/jdk/bin/java -a -jar x.jar"), None));
-        for (before, after) in [(None, "-a"), (Some(""), "-a"), (Some("-Dx=1"), "-Dx=1 -a")] {
-            let (found, variable) = with_agent(words("mvn java"), "-a".as_ref(), before.map(OsStr::new));
-            assert_eq!((found, variable), (words("mvn java"), Some(after.into())));
-        }
-    }
 }

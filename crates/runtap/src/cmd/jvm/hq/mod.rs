@@ -1,33 +1,29 @@
 //! `runtap jvm hq`: a collector. It configures the agents that connect, prints their events, and at the end prints a report.
 
 pub(super) mod end;
-mod facts;
-mod summary;
-mod users;
-pub(super) mod watch;
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::{Hq, Options, Recorder, max_closing};
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow as Slow};
+use runtap_bytefrog::control::ClassFilter;
+use runtap_bytefrog::hq::{Hq, Options, Recorder, UnknownUser, allowed_users};
+use runtap_bytefrog_proto::{Configuration, Extension, Mode, RecordMode, WhenSlow as Slow};
+use runtap_jvm::agents::{AgentWatch, PatternRole, PatternsError, TargetAgents, Weight, check_patterns};
 use runtap_jvm::recording::Folder;
 use runtap_os::allow_many_files;
 use runtap_record::Stops;
-use runtap_transport::{BindError, BindOptions, Listener, most_descriptors};
+use runtap_text::jvm::{AgentRates, NoticeLine, notice_lines};
+use runtap_text::units::Things;
+use runtap_transport::most_descriptors;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use self::summary::Summaries;
-use self::watch::{Line, Watch, Weight};
 use super::super::{address, block_on};
-use super::control::{self, Context, serve};
-use super::live;
-use super::patterns::{self, TargetAgents};
+use super::control;
 use crate::cli::{JvmClock, JvmHq, JvmMode, JvmTracing, WhenSlow};
-use crate::exit::{self, expected};
+use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
 /// The interval of snapshots of agents that send counts or coverage, in milliseconds.
@@ -56,17 +52,20 @@ async fn collect<T>(
     start: impl FnOnce(SocketAddr) -> anyhow::Result<T>,
     output: Output,
 ) -> anyhow::Result<(u8, T)> {
-    patterns::check(&options.tracing, TargetAgents::Any)?;
+    check(&options.tracing, TargetAgents::Any)?;
     // Installed before listening: a client that sees the listener can already stop the collector by a signal.
     let stops = Stops::listen()?;
     let addresses = address::resolve("--listen", &options.listen, options.insecure, output).await?;
-    let watch = Arc::new(Watch::new(output.is_verbose()));
-    let users = users::allowed(&options.allow_user, &addresses)?;
+    let watch = Arc::new(AgentWatch::new(output.is_verbose()));
+    let users = allowed_users(&options.allow_user, &addresses);
+    let users = users.map_err(|error| {
+        let UnknownUser(name) = &error;
+        usage(format!("--allow-user '{name}': {error}"))
+    })?;
     let hq = Arc::new(listen(options, &addresses, users.as_deref(), &watch)?);
-    let listener = options.control.as_deref().map(bind).transpose()?;
+    let listener = options.control.as_deref().map(control::bind).transpose()?;
     let controlled = listener.map(|listener| {
-        let context = Context { hq: Arc::clone(&hq), watch: Arc::clone(&watch), stops: stops.clone() };
-        tokio::spawn(serve(listener, context))
+        tokio::spawn(control::serve(listener, Arc::clone(&hq), Arc::clone(&watch), stops.clone()))
     });
     output.note(format_args!(
         "waiting for agents: 'runtap jvm attach PID --hq {0}', or java -javaagent:bytefrog-tracer.jar={0} …; Ctrl-C ends with a report",
@@ -75,16 +74,15 @@ async fn collect<T>(
     let started = start(hq.address())?;
     let over =
         options.duration.and_then(|duration| Instant::now().checked_add(duration)).unwrap_or_else(far_future);
-    match live::possible(output).filter(|_| !options.plain) {
-        Some(view) => {
-            let stays = !options.once && options.duration.is_none();
-            let last = view.show(&hq, &watch, &stops, over, stays).await?;
-            // Warnings stay visible after the live view.
-            last.iter()
-                .filter(|line| line.weight == Weight::Warning)
-                .for_each(|line| print_line(line, output));
-        }
-        None => lines(options, &hq, &watch, &stops, over, output).await,
+    #[cfg(unix)]
+    let is_viewed = has_live_view(output) && !options.plain && {
+        view(options, &hq, &watch, &stops, over, output).await?;
+        true
+    };
+    #[cfg(not(unix))]
+    let is_viewed = false;
+    if !is_viewed {
+        lines(options, &hq, &watch, &stops, over, output).await;
     }
     let code = end::end(options, &hq, &watch, &stops, false, output).await;
     if let Some(controlled) = controlled {
@@ -95,37 +93,58 @@ async fn collect<T>(
     Ok((code?, started))
 }
 
-/// Binds the control socket.
-fn bind(path: &Path) -> anyhow::Result<Listener> {
-    Listener::bind(path, BindOptions::default().replace_stale(true)).map_err(|error| match &error {
-        BindError::InUse { .. } => expected(
-            exit::FAILED,
-            error.to_string(),
-            "another collector listens there, or the file is no socket: choose another --control".to_owned(),
-        ),
-        _ => error.into(),
-    })
+/// Returns whether there is a live view: both input and output are a terminal. On Windows, reading single keys is not
+/// implemented.
+pub(in crate::cmd) fn has_live_view(output: Output) -> bool {
+    cfg!(unix) && output.is_seen() && output.progress() && io::stdin().is_terminal()
 }
 
-/// Returns the exclusions and inclusions that agents are configured with.
-pub(super) fn filters(include: &[String], exclude: &[String]) -> (Vec<JavaString>, Vec<JavaString>) {
-    let patterns = |patterns: &[String]| -> Vec<JavaString> {
-        patterns.iter().map(|pattern| JavaString::from(pattern.as_str())).collect()
+/// Shows the live view until the user stops the collection, the deadline `over` passes, or with `--once` the first agent
+/// has ended.
+#[cfg(unix)]
+async fn view(
+    options: &JvmHq,
+    hq: &Arc<Hq>,
+    watch: &Arc<AgentWatch>,
+    stops: &Stops,
+    over: Instant,
+    output: Output,
+) -> io::Result<()> {
+    let view = runtap_text::jvm::LiveView {
+        colors: anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+        stays: !options.once && options.duration.is_none(),
     };
-    let mut exclusions = patterns(exclude);
-    // Inclusions only override exclusions; without any exclusion they would have no effect.
-    if exclusions.is_empty() && !include.is_empty() {
-        exclusions.push(JavaString::from(".*"));
-    }
-    (exclusions, patterns(include))
+    let end = async {
+        tokio::select! {
+            biased;
+            () = stops.stopping() => {}
+            () = sleep_until(over) => {}
+        }
+    };
+    let last = view.show(hq, watch, end, || stops.stop()).await?;
+    // Warnings stay visible after the live view.
+    last.iter().filter(|line| line.weight == Weight::Warning).for_each(|line| print_line(line, output));
+    Ok(())
+}
+
+/// Checks the patterns of the classes to trace.
+pub(super) fn check(tracing: &JvmTracing, agents: TargetAgents) -> anyhow::Result<()> {
+    check_patterns(&tracing.include, &tracing.exclude, agents).map_err(|error| {
+        usage(match &error {
+            PatternsError::TooLarge { count, pattern, why } => format!(
+                "--include, --exclude: all {} together are too large: '{pattern}': {why}",
+                Things(*count as u64, "expression")
+            ),
+            PatternsError::Invalid { role: PatternRole::Include, .. } => format!("--include {error}"),
+            PatternsError::Invalid { role: PatternRole::Exclude, .. } => format!("--exclude {error}"),
+            _ => format!("--include, --exclude: {error}"),
+        })
+    })
 }
 
 /// Returns the configuration of the agents.
 fn configuration(tracing: &JvmTracing) -> Configuration {
-    let (exclusions, inclusions) = filters(&tracing.include, &tracing.exclude);
-    Configuration {
-        exclusions,
-        inclusions,
+    let mut configuration = Configuration {
         data_senders: tracing.senders.into(),
         extension: Extension {
             record: match tracing.mode {
@@ -142,7 +161,10 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
             snapshot_interval: SNAPSHOT_INTERVAL_MS,
         },
         ..Configuration::default()
-    }
+    };
+    let classes = ClassFilter { include: tracing.include.clone(), exclude: tracing.exclude.clone() };
+    classes.apply_to(&mut configuration);
+    configuration
 }
 
 /// Creates the directory in which connections are recorded.
@@ -155,29 +177,15 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     }
 }
 
-/// The number of descriptors that are left for everything but connections.
-const RESERVED_DESCRIPTORS: usize = 64;
-
-/// Returns the number of connections of all users that may be open within the limit of descriptors. A connection needs one for
-/// its socket and, if it is recorded, two files for each direction. Up to [`max_closing`] more are shut down but have not
-/// ended.
-fn connections(descriptors: usize, is_recorded: bool) -> usize {
-    let each = if is_recorded { 5 } else { 1 };
-    let most = descriptors.saturating_sub(RESERVED_DESCRIPTORS) / each;
-    let fits = |open: &usize| open + max_closing(*open) <= most;
-    // An agent needs two connections.
-    (2..=Options::default().connections).rev().find(fits).unwrap_or(2)
-}
-
 /// Listens on the first address that is available, for these users; `None` accepts all users.
 pub(super) fn listen(
     options: &JvmHq,
     addresses: &[SocketAddr],
     users: Option<&[u32]>,
-    watch: &Arc<Watch>,
+    watch: &Arc<AgentWatch>,
 ) -> anyhow::Result<Hq> {
     let recorder = options.record.as_deref().map(recorder).transpose()?;
-    let connections = connections(most_descriptors(), recorder.is_some());
+    let connections = Options::connections_within(most_descriptors(), recorder.is_some());
     let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         let wanted = Options {
@@ -211,13 +219,13 @@ pub(super) fn far_future() -> Instant {
 pub(super) async fn lines(
     options: &JvmHq,
     hq: &Arc<Hq>,
-    watch: &Watch,
+    watch: &AgentWatch,
     stops: &Stops,
     over: Instant,
     output: Output,
 ) {
     let begin = Instant::now();
-    let mut summaries = Summaries::new(begin.into_std());
+    let mut rates = AgentRates::new(begin.into_std());
     let every = if options.interval.is_zero() { Duration::MAX } else { options.interval };
     let first = begin.checked_add(every).unwrap_or_else(far_future);
     let mut summary = interval_at(first, every.min(FAR));
@@ -227,14 +235,14 @@ pub(super) async fn lines(
             biased;
             () = stops.stopping() => return,
             () = sleep_until(over) => return,
-            () = watch.news.notified() => {}
+            () = watch.news.notified() => show(watch, output),
             _ = summary.tick() => {
-                for line in summaries.lines(hq, watch, std::time::Instant::now()) {
-                    watch.add_line(Weight::Note, line);
+                show(watch, output);
+                for line in rates.lines(hq, watch, std::time::Instant::now()) {
+                    output.note(line);
                 }
             }
         }
-        show(watch, output);
         if options.once && watch.one_has_finished() {
             return;
         }
@@ -242,28 +250,14 @@ pub(super) async fn lines(
 }
 
 /// Prints the pending lines.
-pub(super) fn show(watch: &Watch, output: Output) {
-    for line in watch.lines() {
-        print_line(&line, output);
-    }
+pub(super) fn show(watch: &AgentWatch, output: Output) {
+    notice_lines(watch).iter().for_each(|line| print_line(line, output));
 }
 
-fn print_line(line: &Line, output: Output) {
+fn print_line(line: &NoticeLine, output: Output) {
     match line.weight {
         Weight::Detail => output.detail(&line.text),
         Weight::Note => output.note(&line.text),
         Weight::Warning => output.warning(&line.text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_connection_limit_leaves_descriptors_for_other_uses() {
-        assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
-        assert_eq!([connections(1024, true), connections(256, false)], [154, 154]);
-        assert_eq!(connections(10, true), 2);
     }
 }

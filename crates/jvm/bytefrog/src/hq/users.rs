@@ -1,23 +1,28 @@
 //! The users whose agents a collector accepts.
 //!
 //! Owns: the decision for an address, and the lookup of user names. The protocol has no password, and every local user can
-//! connect to the loopback interface: there only the current user, root and the users of `--allow-user` may connect. The owner
+//! connect to the loopback interface: there only the current user, root and further named users may connect. The owner
 //! of a connection from another machine is unknown.
 
 use std::net::SocketAddr;
 
 use runtap_os::my_uid;
-
-use crate::exit::usage;
+use thiserror::Error;
 
 /// The name that stands for all users.
 const ALL: &str = "all";
 
-/// Returns the ids of the users whose processes may connect at these addresses; `None` if all users may connect.
+/// A user that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no such user in /etc/passwd")]
+pub struct UnknownUser(pub String);
+
+/// Returns the ids of the users whose processes may connect at these addresses: the current user, root, and users that
+/// are given by name or id; `all` stands for all users. `None` if all users may connect.
 ///
 /// # Errors
 /// Fails if a user does not exist.
-pub(super) fn allowed(names: &[String], addresses: &[SocketAddr]) -> anyhow::Result<Option<Vec<u32>>> {
+pub fn allowed_users(names: &[String], addresses: &[SocketAddr]) -> Result<Option<Vec<u32>>, UnknownUser> {
     let is_known =
         !addresses.is_empty() && addresses.iter().all(|address| runtap_os::loopback::is_known(*address));
     let mut users = vec![my_uid(), 0];
@@ -26,9 +31,7 @@ pub(super) fn allowed(names: &[String], addresses: &[SocketAddr]) -> anyhow::Res
         match user_id(name, &passwd) {
             _ if name == ALL => return Ok(None),
             Some(user) => users.push(user),
-            None => {
-                return Err(usage(format!("--allow-user '{name}': there is no such user in /etc/passwd")));
-            }
+            None => return Err(UnknownUser(name.clone())),
         }
     }
     Ok(is_known.then_some(users))
@@ -64,13 +67,13 @@ mod tests {
     fn users_are_restricted_only_if_all_addresses_are_loopback() {
         let loopback: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let beyond: SocketAddr = "192.0.2.1:1".parse().unwrap();
-        assert_eq!(allowed(&[], &[beyond]).unwrap(), None);
-        assert_eq!(allowed(&[], &[loopback, beyond]).unwrap(), None);
-        assert_eq!(allowed(&["all".to_owned()], &[loopback]).unwrap(), None);
+        assert_eq!(allowed_users(&[], &[beyond]).unwrap(), None);
+        assert_eq!(allowed_users(&[], &[loopback, beyond]).unwrap(), None);
+        assert_eq!(allowed_users(&["all".to_owned()], &[loopback]).unwrap(), None);
         if runtap_os::loopback::is_known(loopback) {
-            assert_eq!(allowed(&[], &[loopback]).unwrap(), Some(vec![my_uid(), 0]));
-            assert_eq!(allowed(&["77".to_owned()], &[loopback]).unwrap(), Some(vec![my_uid(), 0, 77]));
+            assert_eq!(allowed_users(&[], &[loopback]).unwrap(), Some(vec![my_uid(), 0]));
+            assert_eq!(allowed_users(&["77".to_owned()], &[loopback]).unwrap(), Some(vec![my_uid(), 0, 77]));
         }
-        assert!(allowed(&["no such user".to_owned()], &[loopback]).is_err());
+        assert!(allowed_users(&["no such user".to_owned()], &[loopback]).is_err());
     }
 }

@@ -4,55 +4,94 @@
 
 use std::str::FromStr;
 
-use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::Command;
+use runtap_bytefrog_proto::{Command, Configuration, JavaString};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::hq::AgentId;
+
 /// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cmd::jvm) enum ControlCommand {
+pub enum ControlCommand {
     /// Report the status of the agents.
     Status,
-    /// Send a `runtap.jvm/1` document on one agent or all.
+    /// Report on one agent or all.
     Report(Option<AgentId>),
     /// Send a command of the protocol to one agent, or to all that have not ended.
     Command(Command, Option<AgentId>),
     /// Change the classes to trace, before tracing starts.
-    Configure(Option<AgentId>, Classes),
+    Configure(Option<AgentId>, ClassFilter),
     /// Make agents of runtap send their counts and coverage now.
     Snapshot(Option<AgentId>),
     /// Start or end a named part of the recording.
-    Mark { name: String, begins: bool },
+    Mark {
+        /// The name of the part.
+        name: String,
+        /// Whether the part starts.
+        begins: bool,
+    },
     /// Stop the agents and end the collection with the report.
     Quit,
 }
 
-/// The classes to trace, as with `--include` and `--exclude`.
+/// The classes to trace: regular expressions for internal names.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(in crate::cmd::jvm) struct Classes {
-    pub(in crate::cmd::jvm) include: Vec<String>,
-    pub(in crate::cmd::jvm) exclude: Vec<String>,
+pub struct ClassFilter {
+    /// The classes to trace, even if they are excluded.
+    pub include: Vec<String>,
+    /// The classes not to trace.
+    pub exclude: Vec<String>,
 }
 
-/// An error that is returned for an invalid command.
+impl ClassFilter {
+    /// Replaces the filters of a configuration.
+    pub fn apply_to(&self, configuration: &mut Configuration) {
+        let patterns = |patterns: &[String]| -> Vec<JavaString> {
+            patterns.iter().map(|pattern| JavaString::from(pattern.as_str())).collect()
+        };
+        let mut exclusions = patterns(&self.exclude);
+        // Inclusions only override exclusions; without any exclusion they would have no effect.
+        if exclusions.is_empty() && !self.include.is_empty() {
+            exclusions.push(JavaString::from(".*"));
+        }
+        (configuration.exclusions, configuration.inclusions) = (exclusions, patterns(&self.include));
+    }
+}
+
+/// The reason why a line, or a client, is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(in crate::cmd::jvm) enum ControlError {
+#[non_exhaustive]
+pub enum ControlError {
+    /// The line is empty.
     #[error("an empty line is no command")]
     Empty,
+    /// The verb is unknown.
     #[error(
         "'{0}' is no command: status, report, configure, start, stop, pause, unpause, suspend, unsuspend, snapshot, begin, end, quit"
     )]
     Unknown(String),
+    /// An agent is not given by number.
     #[error("'{0}' is not the number of an agent")]
     Agent(String),
+    /// The classes are not JSON of the expected form.
     #[error("'configure' needs {{\"include\": […], \"exclude\": […]}}: {0}")]
     Classes(String),
+    /// The name of a part is missing.
     #[error("'{0}' needs a name")]
     NoName(&'static str),
+    /// The command is followed by unexpected words.
     #[error("'{0}' takes no more words")]
     TooMany(String),
+    /// The line exceeds the limit.
+    #[error("the line is too long")]
+    TooLong,
+    /// The client was idle.
+    #[error("nothing was said for a minute")]
+    Idle,
+    /// The maximum number of clients is connected.
+    #[error("too many clients")]
+    TooManyClients,
 }
 
 impl FromStr for ControlCommand {
@@ -119,12 +158,12 @@ mod tests {
             ("end x", ControlCommand::Mark { name: "x".to_owned(), begins: false }),
             ("snapshot 2", ControlCommand::Snapshot(two)),
             ("quit", ControlCommand::Quit),
-            ("configure {}", ControlCommand::Configure(None, Classes::default())),
+            ("configure {}", ControlCommand::Configure(None, ClassFilter::default())),
             (
                 r#"configure 2 {"include": ["^a b/", "^{"]}"#,
                 ControlCommand::Configure(
                     two,
-                    Classes { include: vec!["^a b/".to_owned(), "^{".to_owned()], exclude: Vec::new() },
+                    ClassFilter { include: vec!["^a b/".to_owned(), "^{".to_owned()], exclude: Vec::new() },
                 ),
             ),
         ] {

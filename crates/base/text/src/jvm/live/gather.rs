@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::{AgentId, AgentStatus, Hq};
 use runtap_bytefrog::{CallTree, Counters, Report};
+use runtap_jvm::agents::{AgentFacts, AgentSummary, AgentWatch};
 use tokio::sync::watch;
-
-use super::super::hq::watch::{AgentFacts, Watch};
 
 /// The minimum pause between two snapshots.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
@@ -30,10 +29,10 @@ pub(super) struct SnapshotRequest {
     pub(super) tree: bool,
 }
 
-/// The summary of an agent.
+/// An agent with its rate of calls.
 #[derive(Debug, Clone)]
-pub(super) struct AgentSummary {
-    pub(super) state: AgentStatus,
+pub(super) struct ViewedAgent {
+    pub(super) status: AgentStatus,
     pub(super) facts: AgentFacts,
     pub(super) counters: Counters,
     /// The number of events that wait for earlier events.
@@ -46,7 +45,7 @@ pub(super) struct AgentSummary {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Snapshot {
     pub(super) request: SnapshotRequest,
-    pub(super) agents: Vec<AgentSummary>,
+    pub(super) agents: Vec<ViewedAgent>,
     /// The report on the requested agent.
     pub(super) report: Option<Arc<Report>>,
     pub(super) tree: Option<Arc<CallTree>>,
@@ -78,7 +77,7 @@ impl Gatherer {
     /// Fails if the thread cannot be created.
     pub(super) fn start(
         hq: Arc<Hq>,
-        facts: Arc<Watch>,
+        watch: Arc<AgentWatch>,
         to: watch::Sender<Snapshot>,
     ) -> std::io::Result<Self> {
         let state = Arc::new((
@@ -87,7 +86,7 @@ impl Gatherer {
         ));
         let ask = Arc::clone(&state);
         let thread =
-            thread::Builder::new().name("live-view".into()).spawn(move || gather(&ask, &hq, &facts, &to))?;
+            thread::Builder::new().name("live-view".into()).spawn(move || gather(&ask, &hq, &watch, &to))?;
         Ok(Self { state, thread: Some(thread) })
     }
 
@@ -111,7 +110,12 @@ impl Drop for Gatherer {
     }
 }
 
-fn gather(state: &(Mutex<GathererState>, Condvar), hq: &Hq, facts: &Watch, to: &watch::Sender<Snapshot>) {
+fn gather(
+    state: &(Mutex<GathererState>, Condvar),
+    hq: &Hq,
+    watch: &AgentWatch,
+    to: &watch::Sender<Snapshot>,
+) {
     let (state, changed) = state;
     let mut rates = BTreeMap::new();
     let mut rest = Duration::ZERO;
@@ -126,7 +130,7 @@ fn gather(state: &(Mutex<GathererState>, Condvar), hq: &Hq, facts: &Watch, to: &
         let request = guard.request;
         drop(guard);
         let began = Instant::now();
-        to.send_replace(take_snapshot(request, hq, facts, &mut rates));
+        to.send_replace(take_snapshot(request, hq, watch, &mut rates));
         rest = pause_after(began.elapsed());
     }
 }
@@ -139,28 +143,27 @@ fn pause_after(took: Duration) -> Duration {
 fn take_snapshot(
     request: SnapshotRequest,
     hq: &Hq,
-    facts: &Watch,
+    watch: &AgentWatch,
     rates: &mut BTreeMap<AgentId, (Instant, u64)>,
 ) -> Snapshot {
     let now = Instant::now();
-    let agents: Vec<AgentSummary> = hq
-        .agents()
+    let agents: Vec<ViewedAgent> = watch
+        .summaries(hq)
         .into_iter()
-        .filter_map(|state| {
-            let facts = facts.facts(state.id)?;
-            let (counters, waiting) = hq.counters(state.id).ok()?;
-            let before = rates.insert(state.id, (now, counters.calls()));
+        .filter_map(|AgentSummary { status, facts, counters, waiting }| {
+            let facts = facts?;
+            let before = rates.insert(status.id, (now, counters.calls()));
             let rate = before.map_or(0, |(then, before)| {
                 let millis = now.duration_since(then).as_millis().max(1);
                 let calls = u128::from(counters.calls().saturating_sub(before));
                 u64::try_from(calls * 1000 / millis).unwrap_or(u64::MAX)
             });
-            Some(AgentSummary { state, facts, counters, waiting, rate })
+            Some(ViewedAgent { status, facts, counters, waiting, rate })
         })
         .collect();
-    rates.retain(|id, _| agents.iter().any(|agent| agent.state.id == *id));
-    let wanted = request.agent.filter(|id| agents.iter().any(|agent| agent.state.id == *id));
-    let agent = wanted.or_else(|| agents.first().map(|agent| agent.state.id));
+    rates.retain(|id, _| agents.iter().any(|agent| agent.status.id == *id));
+    let wanted = request.agent.filter(|id| agents.iter().any(|agent| agent.status.id == *id));
+    let agent = wanted.or_else(|| agents.first().map(|agent| agent.status.id));
     let report = agent.and_then(|id| hq.report(id).ok()).map(Arc::new);
     let tree = agent.filter(|_| request.tree).and_then(|id| hq.call_tree(id, request.thread).ok());
     let tree = tree.map(Arc::new);

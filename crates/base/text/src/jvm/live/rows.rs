@@ -1,11 +1,11 @@
 //! The rows of each tab as text.
 
+use crate::Clean;
+use crate::units::{Count, Moment};
 use runtap_bytefrog::{fitted, readable};
-use runtap_text::Clean;
-use runtap_text::units::{Count, Moment};
+use runtap_jvm::agents::Weight;
 
-use super::super::hq::watch::Weight;
-use super::super::text::fate;
+use super::super::agents::agent_title;
 use super::items::{Baseline, Fold, Numbers, Sort, TabRow};
 use super::state::{Tab, ViewState};
 use super::view::{count, time};
@@ -115,7 +115,7 @@ fn of_report(state: &ViewState, item: &TabRow, width: usize) -> Option<String> {
             let exception = Clean(&place.exception).to_string();
             let at = place.line.map_or_else(String::new, |line| format!(":{line}"));
             let method = name(&place.signature, width, 28 + exception.chars().count() + at.len());
-            format!("{}  {:<9}  {exception}, {method}{at}", count(place.count), fate(place.fate))
+            format!("{}  {:<9}  {exception}, {method}{at}", count(place.count), place.fate.name())
         }
         Tab::Segments => {
             let segment = report.segments.get(item.index)?;
@@ -145,10 +145,11 @@ fn agent_or_line(state: &ViewState, item: &TabRow) -> Option<String> {
     let agents = &state.snapshot.agents;
     let Some(line) = item.index.checked_sub(agents.len()) else {
         let agent = agents.get(item.index)?;
-        let shown = state.snapshot.request.agent == Some(agent.state.id);
+        let shown = state.snapshot.request.agent == Some(agent.status.id);
         let mark = if shown { '*' } else { ' ' };
-        let mode = if agent.facts.finished { "ended".to_owned() } else { agent.state.state.mode.to_string() };
-        let title = agent.facts.title(agent.state.id);
+        let mode =
+            if agent.facts.finished { "ended".to_owned() } else { agent.status.state.mode.to_string() };
+        let title = agent_title(agent.status.id, &agent.facts);
         let waiting = if agent.waiting > 0 {
             format!(", {} waiting for others", Count(agent.waiting as u64))
         } else {

@@ -1,22 +1,59 @@
-//! Validation of the class patterns of the command line, before a program is started.
+//! Validation of class patterns before a program is started.
 //!
-//! Owns: error messages with positions. Agents compile the patterns again: runtap's agent as here, the original agents with
+//! Owns: the positions of errors. Agents compile the patterns again: runtap's agent as here, the original agents with
 //! Java, which supports more syntax.
 
-use runtap_jvm::coverage::{MAX_PATTERNS, Patterns};
-use runtap_text::units::Things;
+use thiserror::Error;
 
-use crate::cli::JvmTracing;
-use crate::exit::usage;
+use crate::coverage::{MAX_PATTERNS, Patterns};
 
 /// The agents that will compile the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TargetAgents {
+pub enum TargetAgents {
     /// Runtap's agent.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "it is for Linux"))]
     Runtap,
     /// Any agent that connects: syntax that only Java supports may be valid.
     Any,
+}
+
+/// Whether a pattern includes or excludes classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternRole {
+    /// The pattern includes classes.
+    Include,
+    /// The pattern excludes classes.
+    Exclude,
+}
+
+/// The reason why agents cannot use patterns.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PatternsError {
+    /// There are more than [`MAX_PATTERNS`].
+    #[error("more than {MAX_PATTERNS} expressions")]
+    TooMany,
+    /// Each pattern is valid, but together they are too large when compiled.
+    #[error("all expressions together are too large: '{pattern}': {why}")]
+    TooLarge {
+        /// The number of patterns.
+        count: usize,
+        /// The first pattern for which there is no capacity.
+        pattern: String,
+        /// The reason.
+        why: String,
+    },
+    /// A pattern is invalid.
+    #[error("'{pattern}': {why} (character {at})")]
+    Invalid {
+        /// The role of the pattern.
+        role: PatternRole,
+        /// The pattern.
+        pattern: String,
+        /// The reason.
+        why: String,
+        /// The position of the first invalid character, counted from 1.
+        at: usize,
+    },
 }
 
 /// Syntax that only Java supports: look-around, atomic groups, references, character properties and possessive quantifiers.
@@ -25,56 +62,52 @@ const JAVA_ONLY: [&str; 17] = [
     "\\k", "\\G",
 ];
 
-/// Checks all patterns.
+/// Checks the patterns of the classes to trace.
 ///
 /// # Errors
 /// Fails at the first invalid pattern.
-pub(super) fn check(tracing: &JvmTracing, agents: TargetAgents) -> anyhow::Result<()> {
-    let include = tracing.include.iter().map(|pattern| ("--include", pattern));
-    let exclude = tracing.exclude.iter().map(|pattern| ("--exclude", pattern));
-    if tracing.include.len() + tracing.exclude.len() > MAX_PATTERNS {
-        return Err(usage(format!("--include, --exclude: more than {MAX_PATTERNS} expressions")));
+pub fn check_patterns(
+    include: &[String],
+    exclude: &[String],
+    agents: TargetAgents,
+) -> Result<(), PatternsError> {
+    let count = include.len() + exclude.len();
+    if count > MAX_PATTERNS {
+        return Err(PatternsError::TooMany);
     }
     if agents == TargetAgents::Runtap
-        && let Err(error) = Patterns::new(&tracing.include, &tracing.exclude)
+        && let Err(error) = Patterns::new(include, exclude)
         // The check of single patterns below has better messages.
         && find_error(&error.pattern).is_none()
         && !error.pattern.contains("\\Q")
     {
-        return Err(usage(format!(
-            "--include, --exclude: all {} together are too large: '{}': {}",
-            Things((tracing.include.len() + tracing.exclude.len()) as u64, "expression"),
-            error.pattern,
-            error.why
-        )));
+        return Err(PatternsError::TooLarge { count, pattern: error.pattern, why: error.why });
     }
-    for (option, pattern) in include.chain(exclude) {
+    let include = include.iter().map(|pattern| (PatternRole::Include, pattern));
+    let exclude = exclude.iter().map(|pattern| (PatternRole::Exclude, pattern));
+    for (role, pattern) in include.chain(exclude) {
         if agents == TargetAgents::Any && JAVA_ONLY.iter().any(|only| pattern.contains(only)) {
             continue;
         }
         if let Some((why, at)) = find_error(pattern) {
-            return Err(usage(format!("{option} '{pattern}': {why} (character {at})")));
+            return Err(PatternsError::Invalid { role, pattern: pattern.clone(), why, at });
         }
     }
     Ok(())
 }
 
 /// The first path elements of classes that the boot loader loads.
-#[cfg(target_os = "linux")]
 const JDK_PACKAGES: [&str; 5] = ["java", "javax", "jdk", "sun", "com/sun"];
 
-/// Returns the first pattern that names classes of the JDK. A pattern such as `.*`, which matches them among others, does not
+/// Returns whether a pattern names classes of the JDK. A pattern such as `.*`, which matches them among others, does not
 /// count.
-#[cfg(target_os = "linux")]
-pub(super) fn first_jdk_pattern(include: &[String]) -> Option<&str> {
-    let names_jdk_class = |pattern: &str| {
-        pattern.split('|').any(|choice| {
-            let name = choice.trim_start_matches(['^', '(', '?', ':']);
-            let mut rest = JDK_PACKAGES.iter().filter_map(|package| name.strip_prefix(package));
-            rest.any(|rest| rest.is_empty() || rest.starts_with(['/', ')']))
-        })
+pub fn names_jdk_class(include: &[String]) -> bool {
+    let is_jdk_class = |choice: &str| {
+        let name = choice.trim_start_matches(['^', '(', '?', ':']);
+        let mut rest = JDK_PACKAGES.iter().filter_map(|package| name.strip_prefix(package));
+        rest.any(|rest| rest.is_empty() || rest.starts_with(['/', ')']))
     };
-    include.iter().map(String::as_str).find(|pattern| names_jdk_class(pattern))
+    include.iter().any(|pattern| pattern.split('|').any(is_jdk_class))
 }
 
 /// Returns an error message for an invalid pattern, with the position of the first invalid character, counted from 1.
@@ -134,16 +167,15 @@ mod tests {
         assert!(find_error("(").unwrap().0.contains("group"));
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn patterns_that_name_classes_of_the_jdk_are_found() {
         for jdk in
             ["^java/util/", "jdk/internal/", "^(java|sun)/", "^app/|^java/lang/String$", "^(?:com/sun/)"]
         {
-            assert_eq!(first_jdk_pattern(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
+            assert!(names_jdk_class(&["^x/".to_owned(), jdk.to_owned()]), "{jdk}");
         }
         for other in ["", ".*", "^com/example/", "^javax0/", "^app/java/", "^sunny/"] {
-            assert_eq!(first_jdk_pattern(&[other.to_owned()]), None, "{other}");
+            assert!(!names_jdk_class(&[other.to_owned()]), "{other}");
         }
     }
 }

@@ -7,9 +7,10 @@ use std::collections::{HashSet, VecDeque};
 
 use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::{Command, Mode};
+use runtap_jvm::agents::Weight;
 
-use super::super::hq::watch::{Line, Weight};
-use super::gather::{AgentSummary, Snapshot, SnapshotRequest};
+use super::super::agents::NoticeLine;
+use super::gather::{Snapshot, SnapshotRequest, ViewedAgent};
 use super::input::Key;
 use super::items::{self, Baseline, Fold, Sort, TabRow};
 
@@ -104,7 +105,7 @@ pub(super) struct ViewState {
     pub(super) top: usize,
     /// The number of visible rows.
     pub(super) page: usize,
-    pub(super) log: VecDeque<Line>,
+    pub(super) log: VecDeque<NoticeLine>,
     pub(super) message: String,
     /// The baseline that is subtracted from numbers, after a reset.
     pub(super) since: Option<Baseline>,
@@ -130,9 +131,9 @@ impl ViewState {
     }
 
     /// Returns the displayed agent.
-    pub(super) fn agent(&self) -> Option<&AgentSummary> {
+    pub(super) fn agent(&self) -> Option<&ViewedAgent> {
         let id = self.snapshot.request.agent?;
-        self.snapshot.agents.iter().find(|agent| agent.state.id == id)
+        self.snapshot.agents.iter().find(|agent| agent.status.id == id)
     }
 
     /// Returns the index in the report of the thread whose tree is shown; `None` for all threads.
@@ -159,7 +160,7 @@ impl ViewState {
     }
 
     /// Appends lines to the log.
-    pub(super) fn add_lines(&mut self, lines: Vec<Line>) {
+    pub(super) fn add_lines(&mut self, lines: Vec<NoticeLine>) {
         for line in lines {
             if line.weight == Weight::Warning {
                 self.message.clone_from(&line.text);
@@ -317,7 +318,7 @@ impl ViewState {
     }
 
     fn choose_agent(&mut self, back: bool) {
-        let ids: Vec<AgentId> = self.snapshot.agents.iter().map(|agent| agent.state.id).collect();
+        let ids: Vec<AgentId> = self.snapshot.agents.iter().map(|agent| agent.status.id).collect();
         let now = ids.iter().position(|id| Some(*id) == self.snapshot.request.agent);
         let Some(next) = items::around(ids.len(), now, back).next().and_then(|at| ids.get(at)) else {
             return;
@@ -350,7 +351,7 @@ impl ViewState {
 
     /// Returns the command of a key for the displayed agent.
     fn command(&mut self, key: Key, stopping: Option<AgentId>) -> Option<Action> {
-        let Some(agent) = self.agent().map(|agent| agent.state.id) else {
+        let Some(agent) = self.agent().map(|agent| agent.status.id) else {
             "no agent has connected".clone_into(&mut self.message);
             return None;
         };

@@ -1,4 +1,4 @@
-//! The terminal of the live view: raw mode and the alternate screen, restored whenever the view ends.
+//! The terminal of a view: raw mode and the alternate screen, restored whenever the view ends.
 //!
 //! Owns: [`Screen`], and [`Ansi`], a backend that uses widely supported escape sequences. ratatui's own backends would add
 //! another way to read keys and signals.
@@ -12,9 +12,9 @@ use ratatui_core::layout::{Position, Size};
 use ratatui_core::style::{Color, Modifier};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-use crate::output;
+use crate::terminal_size;
 
-/// Enter and leave the alternate screen; leaving also shows the cursor and resets colours.
+/// Enter and leave the alternate screen; leaving also shows the cursor and resets colors.
 const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
@@ -86,13 +86,13 @@ fn restore() {
 #[derive(Debug)]
 pub(super) struct Ansi<W> {
     out: W,
-    /// Whether to use colours; bold and reversed text are always used.
-    colours: bool,
+    /// Whether to use colors; bold and reversed text are always used.
+    colors: bool,
 }
 
 impl<W: Write> Ansi<W> {
-    pub(super) fn new(out: W, colours: bool) -> Self {
-        Self { out, colours }
+    pub(super) fn new(out: W, colors: bool) -> Self {
+        Self { out, colors }
     }
 
     fn style(&mut self, cell: &Cell) -> io::Result<()> {
@@ -104,7 +104,7 @@ impl<W: Write> Ansi<W> {
                 write!(self.out, ";{code}")?;
             }
         }
-        let colour = match cell.fg {
+        let color = match cell.fg {
             Color::Red => 31,
             Color::Green => 32,
             Color::Yellow => 33,
@@ -113,8 +113,8 @@ impl<W: Write> Ansi<W> {
             Color::Cyan => 36,
             _ => 39,
         };
-        if self.colours && colour != 39 {
-            write!(self.out, ";{colour}")?;
+        if self.colors && color != 39 {
+            write!(self.out, ";{color}")?;
         }
         write!(self.out, "m")
     }
@@ -182,7 +182,7 @@ impl<W: Write> Backend for Ansi<W> {
 
     fn size(&self) -> io::Result<Size> {
         let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        let (rows, columns) = output::size().unwrap_or((24, 80));
+        let (rows, columns) = terminal_size::size().unwrap_or((24, 80));
         Ok(Size::new(narrow(columns), narrow(rows)))
     }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_cells_are_written_as_one_text_and_colours_are_optional() {
+    fn adjacent_cells_are_written_as_one_text_and_colors_are_optional() {
         let cell = |symbol: &'static str, fg| {
             let mut cell = Cell::new(symbol);
             cell.fg = fg;
@@ -261,8 +261,8 @@ mod tests {
         };
         let cells =
             [cell("a", Color::Red), cell("b", Color::Red), cell("▸", Color::Reset), cell("c", Color::Reset)];
-        let drawn = |colours| {
-            let mut ansi = Ansi::new(Vec::new(), colours);
+        let drawn = |colors| {
+            let mut ansi = Ansi::new(Vec::new(), colors);
             ansi.draw((0..).zip(&cells).map(|(x, cell)| (x, 1, cell))).unwrap();
             String::from_utf8(ansi.out).unwrap()
         };

@@ -10,9 +10,9 @@ use runtap_bytefrog::{Limits, Model};
 use runtap_bytefrog_proto::{
     AgentState as Where, Command, Dialect, Exit, JavaStr, Message, Mode, ModeByte, Stamp,
 };
+use runtap_jvm::agents::AgentWatch;
 
-use super::super::hq::watch::Watch;
-use super::gather::{AgentSummary, Snapshot, SnapshotRequest};
+use super::gather::{Snapshot, SnapshotRequest, ViewedAgent};
 use super::input::Key;
 use super::state::{Action, AgentCommand, Tab, ViewState};
 
@@ -53,13 +53,13 @@ fn model() -> Model {
     model
 }
 
-fn agent_summary(watch: &Watch, model: &Model, number: u32) -> AgentSummary {
+fn agent_summary(watch: &AgentWatch, model: &Model, number: u32) -> ViewedAgent {
     let mode = Mode::Tracing;
     let id = AgentId(number);
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
     watch.handle_event(Some(id), Event::Connected { peer, dialect: Dialect::V1, project: None, run: 7 });
     watch.handle_event(Some(id), Event::Heartbeat { mode: mode.byte(), queue: 0 });
-    let state = AgentStatus {
+    let status = AgentStatus {
         id,
         run: 7,
         dialect: Dialect::V1,
@@ -69,8 +69,8 @@ fn agent_summary(watch: &Watch, model: &Model, number: u32) -> AgentSummary {
         data: 1,
         is_own: true,
     };
-    AgentSummary {
-        state,
+    ViewedAgent {
+        status,
         facts: watch.facts(id).unwrap(),
         counters: model.counters(),
         waiting: 0,
@@ -80,7 +80,7 @@ fn agent_summary(watch: &Watch, model: &Model, number: u32) -> AgentSummary {
 
 /// Returns the snapshot that the gatherer would create for this request.
 fn snapshot(model: &Model, request: SnapshotRequest) -> Snapshot {
-    let watch = Watch::new(false);
+    let watch = AgentWatch::new(false);
     let agents = [0, 1].map(|number| agent_summary(&watch, model, number)).to_vec();
     let agent = request.agent.or(Some(AgentId(0)));
     let tree = request.tree.then(|| Arc::new(model.call_tree(request.thread)));

@@ -3,11 +3,11 @@
 //! Owns: [`draw`]. Three lines above the rows, two below. Only visible rows are formatted, even if a report has ten thousand
 //! methods.
 
+use crate::Clean;
+use crate::units::{Count, Things};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
-use runtap_text::Clean;
-use runtap_text::units::{Count, Things};
 
 use super::rows;
 use super::state::{Tab, Typing, ViewState};
@@ -101,7 +101,7 @@ fn agent(state: &ViewState, width: usize) -> String {
         _ if agent.facts.finished => "ended".to_owned(),
         _ if agent.facts.silent => "silent".to_owned(),
         Some(mode) => mode.to_string(),
-        None => agent.state.state.mode.to_string(),
+        None => agent.status.state.mode.to_string(),
     };
     let lost = counters.missing.saturating_add(counters.dropped);
     let lost = if lost > 0 { format!(", {} missing", Count(lost)) } else { String::new() };
@@ -113,7 +113,7 @@ fn agent(state: &ViewState, width: usize) -> String {
     let since = if state.since.is_some() { ", since reset" } else { "" };
     let mut shown = format!(
         "agent {} of {}{}{since}: {process}, {mode}",
-        agent.state.id.0,
+        agent.status.id.0,
         state.snapshot.agents.len(),
         // The selected thread is at the start, where it is never truncated.
         thread.unwrap_or_default(),
@@ -187,7 +187,7 @@ fn hints(state: &ViewState, width: usize) -> String {
 
 /// Formats a time, nine columns wide.
 pub(super) fn time(nanoseconds: u64) -> String {
-    format!("{:>9}", super::super::text::time(nanoseconds))
+    format!("{:>9}", crate::jvm::time(nanoseconds))
 }
 
 /// Formats a number, eleven columns wide.

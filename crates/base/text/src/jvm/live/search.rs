@@ -1,5 +1,6 @@
 //! Search in the live view.
 
+use super::super::agents::agent_title;
 use super::input::Key;
 use super::items::{self, Fold, TabRow};
 use super::state::{Tab, Typing, ViewState};
@@ -68,7 +69,7 @@ impl ViewState {
                     .snapshot
                     .agents
                     .get(index)
-                    .is_some_and(|agent| has(&agent.facts.title(agent.state.id))),
+                    .is_some_and(|agent| has(&agent_title(agent.status.id, &agent.facts))),
             };
         }
         let Some(report) = &self.snapshot.report else { return false };

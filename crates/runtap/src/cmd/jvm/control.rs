@@ -1,0 +1,72 @@
+//! The control socket of `jvm hq` (docs/jvm.md).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use runtap_bytefrog::control::{self, ControlCommand, SendError};
+use runtap_bytefrog::hq::Hq;
+use runtap_jvm::agents::{AgentWatch, ControlAnswer, execute};
+use runtap_record::Stops;
+use runtap_text::jvm::answer_line;
+use runtap_transport::{BindError, BindOptions, Listener};
+use serde_json::Value;
+
+use crate::cmd::interrupt::or_interrupted;
+use crate::exit::{self, expected, usage};
+use crate::output::Output;
+
+/// Binds the control socket.
+pub(super) fn bind(path: &Path) -> anyhow::Result<Listener> {
+    Listener::bind(path, BindOptions::default().replace_stale(true)).map_err(|error| match &error {
+        BindError::InUse { .. } => expected(
+            exit::FAILED,
+            error.to_string(),
+            "another collector listens there, or the file is no socket: choose another --control".to_owned(),
+        ),
+        _ => error.into(),
+    })
+}
+
+/// Serves clients until the future is dropped.
+pub(super) async fn serve(listener: Listener, hq: Arc<Hq>, watch: Arc<AgentWatch>, stops: Stops) {
+    let answer = move |command: Result<ControlCommand, control::ControlError>| {
+        let answer = match &command {
+            Ok(command) => execute(command, &hq, &watch),
+            Err(error) => ControlAnswer::Error(error.to_string()),
+        };
+        if command == Ok(ControlCommand::Quit) {
+            stops.stop();
+        }
+        answer_line(&answer)
+    };
+    control::serve(listener, answer).await;
+}
+
+/// Sends a command and prints the answer. Returns exit code 4 if the collector or an agent rejects the command.
+pub(super) async fn send(path: &Path, command: &str, output: Output) -> anyhow::Result<u8> {
+    if let Err(error) = command.parse::<ControlCommand>() {
+        return Err(usage(error.to_string()));
+    }
+    let answer =
+        or_interrupted(async { control::send(path, command).await.map_err(|error| explain(path, error)) });
+    let value: Value = serde_json::from_str(&answer.await?).map_err(|error| {
+        expected(exit::FAILED, format!("{} answers what is no JSON: {error}", path.display()), None)
+    })?;
+    output.document_line(&value)?;
+    let agents = value["agents"].as_array();
+    let refused =
+        value["type"] == "error" || agents.is_some_and(|all| all.iter().any(|one| one["ok"] == false));
+    Ok(if refused { exit::REFUSED } else { exit::OK })
+}
+
+fn explain(path: &Path, error: SendError) -> anyhow::Error {
+    match error {
+        SendError::Connect(_) | SendError::Closed => {
+            let hint = "start a collector with 'runtap jvm hq --control PATH'".to_owned();
+            expected(exit::NO_TARGET, format!("{}: {error}", path.display()), hint)
+        }
+        SendError::NoAnswer => expected(exit::FAILED, format!("{} {error}", path.display()), None),
+        SendError::Io(error) => error.into(),
+        _ => error.into(),
+    }
+}
