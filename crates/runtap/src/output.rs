@@ -170,11 +170,13 @@ impl Output {
         }
     }
 
-    /// Prints a note or a warning.
-    pub(crate) fn remark(self, remark: &Remark) {
-        match remark {
-            Remark::Note(text) => self.note(text),
-            Remark::Warning(text) => self.warning(text),
+    /// Prints notes and warnings.
+    pub(crate) fn remarks(self, remarks: impl IntoIterator<Item = Remark>) {
+        for remark in remarks {
+            match remark {
+                Remark::Note(text) => self.note(text),
+                Remark::Warning(text) => self.warning(text),
+            }
         }
     }
 

@@ -118,9 +118,7 @@ pub(super) fn first<E: Into<anyhow::Error>>(
 
 /// Prints a note about the result of a conversion.
 pub(super) fn say(note: &Note, output: Output) {
-    if let Some(remark) = conversion_remark(note) {
-        output.remark(&remark);
-    }
+    output.remarks(conversion_remark(note));
 }
 
 /// Prints the notes about a profile, with how to record missing data.

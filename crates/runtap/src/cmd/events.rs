@@ -74,7 +74,7 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
 
 /// Warns about names in the selection that no event has, and if no event matched. Each message starts with `subject`.
 pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
-    unmet_remarks(matched, has_filter, subject).iter().for_each(|remark| output.remark(remark));
+    output.remarks(unmet_remarks(matched, has_filter, subject));
 }
 
 /// Reads the method names of a recording. They are at the end of the file, so the file is read twice.

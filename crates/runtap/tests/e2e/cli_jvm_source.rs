@@ -48,7 +48,7 @@ fn files_are_those_of_jvm_report() {
                 let made = run(&[verb, words.to_vec()].concat());
                 let shown = made.stdout.clone();
                 let shown = String::from_utf8_lossy(&shown).replace(to, "FILE");
-                (shown, made.stderr.clone(), fs::read(to).ok())
+                (shown, made.stderr, fs::read(to).ok())
             });
             assert_eq!(made[0], made[1], "{recording} {format} {view}");
         }

@@ -154,3 +154,52 @@ impl From<&TestInfo> for ListedTest {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtap_mtp::{Introduction, LaunchEnd, LaunchId, ModuleFailure};
+
+    #[test]
+    fn tests_are_listed_by_application_with_what_is_unknown() {
+        let mut list = TestList::new(&["a.dll", "b.dll", "c.dll"].map(Module::new));
+        let (module, launch) = (ModuleId(0), LaunchId(1));
+        let introduction = Introduction {
+            architecture: "X64".into(),
+            framework: ".NET 10.0.1".into(),
+            ..Introduction::default()
+        };
+        list.add_event(&RunEvent::Introduced { module, launch, introduction });
+        let test =
+            TestInfo { uid: "1".into(), name: "Adds\x1b[1m".into(), line: Some(3), ..TestInfo::default() };
+        list.add_event(&RunEvent::Discovered { module, test: test.clone() });
+        list.add_event(&RunEvent::Message { module, level: Level::Info, text: "no warning".into() });
+        for module in [ModuleId(1), ModuleId(2)] {
+            let end = LaunchEnd {
+                failures: vec![ModuleFailure::NotStarted("no file".into())],
+                stderr: "oops".into(),
+                ..LaunchEnd::default()
+            };
+            list.add_event(&RunEvent::LaunchEnded { module, launch, end });
+        }
+        list.add_event(&RunEvent::Discovered { module: ModuleId(2), test });
+        list.add_event(&RunEvent::Message { module, level: Level::Warning, text: "slow".into() });
+        let mut text = Vec::new();
+        list.print(&mut text, &TextOptions::default()).unwrap();
+        let name = cleaned("Adds\x1b[1m", usize::MAX);
+        assert!(!name.contains('\x1b'));
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            format!(
+                "a.dll (net10.0|x64): 1 test\n  {name}\nb.dll: tests unknown\nc.dll: 1 test or more\n  {name}\n"
+            )
+        );
+        assert_eq!(list.warnings().collect::<Vec<_>>(), ["a.dll slow"]);
+        let errors: Vec<_> = list.errors().collect();
+        assert_eq!(errors[0], ("b.dll can't be started: no file".to_owned(), ("", "oops")));
+        let document = serde_json::to_value(&list).unwrap();
+        assert_eq!(document["schema"], "runtap.test-list/1");
+        assert_eq!(document["modules"][0]["tests"][0]["line"], 3);
+        assert!(document.get("warnings").is_none() && document["modules"][1].get("printed").is_none());
+    }
+}

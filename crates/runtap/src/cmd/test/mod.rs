@@ -83,9 +83,9 @@ fn work(
         output.note("no test failed when it was last run: there is nothing to run again");
         return Ok(0);
     }
-    nothing::missing_facts(&planned, &spec.modules).iter().for_each(|remark| output.remark(remark));
+    output.remarks(nothing::missing_facts(&planned, &spec.modules));
     if let Some(empty) = &planned.empty {
-        nothing::empty(empty, &request.selection).iter().for_each(|remark| output.remark(remark));
+        output.remarks(nothing::empty(empty, &request.selection));
         spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
     spec.rules = request.settings.rules(&spec, &planned);
@@ -119,7 +119,7 @@ fn work(
         output.warning(error);
     }
     if outcome.exit_code == mtp::code::ZERO_TESTS {
-        nothing::unknown_ids(&planned, &request.selection).iter().for_each(|remark| output.remark(remark));
+        output.remarks(nothing::unknown_ids(&planned, &request.selection));
     }
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");

@@ -23,13 +23,13 @@ pub(super) fn usage_error(error: ReportError) -> anyhow::Error {
         ReportError::SamePath { name, .. } => {
             usage(message, format!("--report {name}=FILE, with another one"))
         }
-        ReportError::File(error) => output_error(error),
+        ReportError::File(error) => output_error(&error),
         _ => usage(message, None),
     }
 }
 
 /// Creates the error for an output that cannot be created, which counts as invalid usage.
-pub(super) fn output_error(error: FileError) -> anyhow::Error {
+pub(super) fn output_error(error: &FileError) -> anyhow::Error {
     let advice = error.cause.advice().map(str::to_owned);
     usage(format!("{error}: {}", error.cause), advice)
 }

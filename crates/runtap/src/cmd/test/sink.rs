@@ -185,7 +185,7 @@ impl Sink {
         }
         let mut are_written = true;
         self.reporter.write(output.json(), |title, written| {
-            are_written &= reports::print_outcome(title, written, output)
+            are_written &= reports::print_outcome(title, written, output);
         });
         if !are_written {
             self.reporter.fail();
@@ -208,7 +208,7 @@ fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<
     let results = options.results_directory.as_deref().unwrap_or_else(|| Path::new(""));
     let directory: PathBuf =
         if directory.is_empty() { results.join("test-artifacts") } else { directory.into() };
-    Collector::new(&directory, &spec.modules).map_err(reports::output_error)
+    Collector::new(&directory, &spec.modules).map_err(|error| reports::output_error(&error))
 }
 
 fn show_list(list: &TestList, json: bool, output: Output) -> anyhow::Result<()> {

@@ -46,7 +46,7 @@ impl Supervisor<'_> {
     }
 
     /// Counts the late results of tests whose timed-out rows have reported results of their own. Otherwise, the test
-    /// started under another name than it reports, as folded tests of MSTest do, and the results are parts of it.
+    /// started under another name than it reports, as folded tests of `MSTest` do, and the results are parts of it.
     pub(super) fn count_late_rows(&mut self) {
         for result in self.late_rows.take() {
             let rows = self.timed_out.get(&result.uid);

@@ -236,7 +236,9 @@ fn write_coverage(
     let written = written.map_err(coverage_error)?;
     if let Some(written) = &written {
         let formats: Vec<Format> = request.files.iter().map(|file| file.format).collect();
-        coverage_notes(written, &formats).iter().for_each(|note| output.note(note));
+        for note in coverage_notes(written, &formats) {
+            output.note(note);
+        }
     }
     let limit = shown.rows.filter(|_| output.json());
     let document = CoverageDocument::new(written.as_ref(), never.as_ref(), limit);
@@ -314,7 +316,9 @@ fn each(
         is_first = false;
         code = code.max(code_of(&agent));
         take(agent);
-        lines.iter().for_each(|line| output.warning(line));
+        for line in lines {
+            output.warning(line);
+        }
     });
     replayed.map_err(classify_error)?;
     Ok(code)
@@ -323,7 +327,9 @@ fn each(
 /// Warns of missing data, and returns the exit code.
 pub(super) fn warn(loaded: &LoadedRecording, output: Output) -> u8 {
     for (index, agent) in loaded.agents.iter().enumerate() {
-        warnings(&loaded.path, agent, index == 0).iter().for_each(|line| output.warning(line));
+        for line in warnings(&loaded.path, agent, index == 0) {
+            output.warning(line);
+        }
     }
     loaded.agents.iter().map(code_of).max().unwrap_or(exit::OK)
 }

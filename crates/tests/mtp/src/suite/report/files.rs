@@ -101,6 +101,9 @@ enum Report {
     GitHub,
 }
 
+/// The title of an event report, and where it is written.
+pub(super) type LiveReport = (String, Box<dyn Write + Send>);
+
 /// The kind of a report, parsed from its name on the command line or in the configuration.
 enum ReportKind {
     Format(Format),
@@ -229,8 +232,8 @@ impl Reports {
     }
 
     /// Creates the event reports, and returns each with its title.
-    pub(super) fn begin(&mut self) -> Result<Vec<(String, Box<dyn Write + Send>)>, output::Error> {
-        let mut live: Vec<(String, Box<dyn Write + Send>)> = Vec::new();
+    pub(super) fn begin(&mut self) -> Result<Vec<LiveReport>, output::Error> {
+        let mut live: Vec<LiveReport> = Vec::new();
         for report in std::mem::take(&mut self.0) {
             let title = report.title();
             match report {

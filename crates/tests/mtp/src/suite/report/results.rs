@@ -334,7 +334,10 @@ impl RunResults {
 /// Adds a module's failure. Each process may name other tests that were not run.
 fn add_failure(module: &mut Module, failure: &ModuleFailure, text: String) {
     let others = module.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
-    module.error = Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
+    module.error = Some(match others {
+        Some(others) => format!("{others}\n{text}"),
+        None => text,
+    });
 }
 
 #[cfg(test)]
