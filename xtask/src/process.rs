@@ -47,6 +47,7 @@ pub fn give_agent(library: PathBuf) {
 
 /// A command line that is being built.
 #[derive(Debug)]
+#[must_use = "a command line does nothing until it is run"]
 pub struct Tool {
     command: Command,
     quiet: bool,

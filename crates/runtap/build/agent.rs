@@ -58,7 +58,7 @@ fn library() -> Option<PathBuf> {
 
 fn run_cargo(manifest: &Path) -> PathBuf {
     let target = agent_target(&variable("TARGET"));
-    // Optimizing takes longer than all else that a development build needs for the agent.
+    // A development build does not wait for link-time optimization.
     let profile = if variable("PROFILE") == "release" { "agent" } else { "agent-dev" };
     // The outer cargo holds the lock of its own target directory.
     let directory = Path::new(&variable("OUT_DIR")).join("agent");
