@@ -80,21 +80,12 @@ impl JvmExamination {
             has_other_network: jvm.has_other_network(),
             handles_signal: jvm.handles_quit().unwrap_or(true),
             attach_disabled: switch("DisableAttachMechanism") == Some(true),
-            agents_disabled: switch("EnableDynamicAgentLoading") == Some(false) && may_reject_agents(facts),
+            agents_disabled: switch("EnableDynamicAgentLoading") == Some(false),
             counters_disabled: switch("UsePerfData") == Some(false),
             agent_loaded: jvm.libraries(AGENT).is_ok_and(|libraries| !libraries.is_empty()),
             listener: Listener::None,
         }
     }
-}
-
-/// Whether the version obeys the option that disables the loading of agents. True if the version is unknown.
-fn may_reject_agents(facts: &Facts) -> bool {
-    /// The first version whose machines reject native agents.
-    const FIRST: u32 = 21;
-    let version = facts.java.as_ref().and_then(Java::version);
-    let major = version.and_then(|version| version.split(['.', '-', '+']).next()?.parse().ok());
-    major.is_none_or(|major: u32| major >= FIRST)
 }
 
 /// Finds out whether the Java programs among these listen and answer. All are queried at the same time.

@@ -21,7 +21,7 @@ impl DotnetVerb {
     pub(in crate::cmd) const TAIL: Self = Self::new("tail", "shows the events of .NET programs");
     pub(in crate::cmd) const DUMP: Self = Self {
         jcmd: Some(("to dump its heap", "GC.heap_dump FILE.hprof")),
-        ..Self::new("dump", "dumps .NET programs")
+        ..Self::new("dump", "writes dumps of .NET programs")
     };
     pub(in crate::cmd) const RESUME: Self =
         Self::new("resume", "resumes .NET programs that are suspended at startup");
