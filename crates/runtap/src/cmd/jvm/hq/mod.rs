@@ -251,7 +251,9 @@ pub(super) async fn lines(
 
 /// Prints the pending lines.
 pub(super) fn show(watch: &AgentWatch, output: Output) {
-    notice_lines(watch).iter().for_each(|line| print_line(line, output));
+    for line in notice_lines(watch) {
+        print_line(&line, output);
+    }
 }
 
 fn print_line(line: &NoticeLine, output: Output) {
