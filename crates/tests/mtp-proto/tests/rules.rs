@@ -204,7 +204,7 @@ fn break_rule(rule: Rule) -> Talk {
             within(
                 this,
                 results(|results| {
-                    results.successful.as_mut().unwrap()[0].state = Some(TestState::IN_PROGRESS)
+                    results.successful.as_mut().unwrap()[0].state = Some(TestState::IN_PROGRESS);
                 }),
             );
         }
