@@ -93,6 +93,7 @@ fn the_doctor_reports_a_missing_process() {
       "schema": "runtap.doctor/1",
       "pid": 4294967295,
       "name": null,
+      "kind": null,
       "reachable": false,
       "findings": [
         {

@@ -36,8 +36,13 @@ fn ps_and_info_describe_a_process(runtime: &RealRuntime) -> Result<(), Skip> {
             "pid": target.pid(), "kind": "dotnet", "name": "spin", "command_line": command_line,
             "runtime_version": version, "arch": "x64", "user": user.trim(), "container": row["container"],
             "suspended": false, "reachable": true, "reason": null, "socket": target.socket(),
+            "parent_pid": std::process::id(), "cpu_percent": row["cpu_percent"], "rss_bytes": row["rss_bytes"],
+            "uptime_ns": row["uptime_ns"],
         })
     );
+    assert!(row["cpu_percent"].as_f64().unwrap() > 0.0, "{row}");
+    assert!(row["rss_bytes"].as_u64().unwrap() > 1_000_000, "{row}");
+    assert!(row["uptime_ns"].as_u64().unwrap() < 600_000_000_000, "{row}");
 
     let info = json(["info", "-p", &target.p(), "--format", "json"]);
     let cookie = info["runtime_cookie"].as_str().unwrap();
@@ -47,9 +52,11 @@ fn ps_and_info_describe_a_process(runtime: &RealRuntime) -> Result<(), Skip> {
         json!({
             "schema": "runtap.info/1", "pid": target.pid(), "runtime_cookie": cookie, "command_line": command_line,
             "os": "Linux", "arch": "x64", "entry_assembly": "spin", "runtime_version": version,
-            "portable_rid": "linux-x64", "suspended": false,
+            "portable_rid": "linux-x64", "suspended": false, "kind": "dotnet", "entry": "spin", "user": user.trim(),
+            "uptime_ns": info["uptime_ns"], "jvm": null,
         })
     );
+    assert!(info["uptime_ns"].as_u64() >= row["uptime_ns"].as_u64(), "{info} {row}");
     let text = runtap(["info", &target.p()]);
     let text = text.expect_code(0).text();
     assert!(text.contains(&command_line) && text.contains(&version) && text.contains(cookie), "{text}");
