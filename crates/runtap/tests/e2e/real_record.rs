@@ -276,7 +276,8 @@ fn a_program_that_connects_to_a_tool_is_recorded_and_replayed(runtime: &RealRunt
     let listen = |file: &str| {
         let mut command = peer.command();
         command.args(["listen", "--socket", &port, "--count", "1", "--set-env", "A=b", "--resume"]);
-        command.args(["--duration", "1", "-o", file]);
+        // The stream ends with the program, or with its replay.
+        command.args(["--duration", "60", "-o", file]);
         let running = Running::start(command);
         eventually("the tool's port", || Path::new(&port).exists().then_some(()));
         running
