@@ -60,6 +60,7 @@ fn run_cargo(manifest: &Path) -> PathBuf {
     let target = agent_target(&variable("TARGET"));
     // A development build does not wait for link-time optimization.
     let profile = if variable("PROFILE") == "release" { "agent" } else { "agent-dev" };
+    println!("cargo::rustc-env=RUNTAP_JVM_AGENT_PROFILE={profile}");
     // The outer cargo holds the lock of its own target directory.
     let directory = Path::new(&variable("OUT_DIR")).join("agent");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -21,7 +21,7 @@
 //! - [`jvm`] contains the texts and documents of Java traces.
 //! - [`units`] parses and formats durations, sizes and counts.
 //!
-//! - [`test`] shows the events of a run of tests, with the progress redrawn in place.
+//! - [`mod@test`] shows the events of a run of tests, with the progress redrawn in place.
 //!
 //! This crate does not read recordings or parse options. Hints about an empty table are requested from the caller
 //! ([`Missing`]).

@@ -46,7 +46,10 @@ mod tests {
     #[test]
     fn the_library_is_small_and_needs_no_new_glibc() {
         let bytes = unpack().unwrap().bytes;
-        assert!(bytes.len() <= 1_500_000, "{} bytes", bytes.len());
+        // A development build carries a library that was not optimized.
+        if option_env!("RUNTAP_JVM_AGENT_PROFILE") != Some("agent-dev") {
+            assert!(bytes.len() <= 1_500_000, "{} bytes", bytes.len());
+        }
         // Each required version is a separate entry of the string table: `GLIBC_2.17`.
         let texts = bytes.split(|byte| *byte == 0);
         let versions = texts.filter_map(|text| std::str::from_utf8(text).ok()?.strip_prefix("GLIBC_"));
