@@ -60,7 +60,23 @@ fn static_link() -> Result<(), Dynamic> {
     write_scripts(&out).map_err(|e| Dynamic::Missing(format!("{}: {e}", out.display())))?;
     println!("cargo::rustc-link-arg-bins=-L{}", out.display());
     println!("cargo::rustc-link-arg-bins=-static-pie");
+    if can_pack_relocations(&linker) {
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
     Ok(())
+}
+
+/// Whether the C library's start code applies packed relocations (`DT_RELR`): glibc 2.36 and later do. A program with
+/// them that was linked with an older one would crash at its start.
+fn can_pack_relocations(linker: &OsString) -> bool {
+    let macros =
+        Command::new(linker).args(["-E", "-dM", "-include", "features.h", "-xc", "/dev/null"]).output();
+    let macros = macros.map(|output| output.stdout).unwrap_or_default();
+    let value = |name: &str| -> Option<u32> {
+        let text = String::from_utf8_lossy(&macros);
+        text.lines().find_map(|line| line.strip_prefix("#define ")?.strip_prefix(name)?.trim().parse().ok())
+    };
+    value("__GLIBC__ ").zip(value("__GLIBC_MINOR__ ")) >= Some((2, 36))
 }
 
 /// The compiler driver that will link: the one cargo was told to use, else `cc`, which only knows the host.

@@ -29,10 +29,13 @@ mod trace;
 #[cfg(not(target_os = "linux"))]
 mod words;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{
+    Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
+};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 use runtap_convert::source::MaxSize;
@@ -156,11 +159,32 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "runtap", version, help_template = HELP_TEMPLATE, after_help = AFTER_HELP, max_term_width = 100, subcommand_required = true,
     arg_required_else_help = true, disable_help_subcommand = false, infer_long_args = false)]
-pub(crate) struct Cli {
+pub(crate) struct CliOf<V: Subcommand> {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: V,
+}
+
+pub(crate) type Cli = CliOf<Verb>;
+
+/// For a command line whose verb is added by name.
+#[derive(Debug, Subcommand)]
+enum NoVerb {}
+
+impl Cli {
+    /// Parses a command line. If the first word is a verb, the definition contains no other verb, because clap copies the
+    /// global options into every verb, which would be half of the start-up cost.
+    pub(crate) fn try_parse_quickly(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let verbs = Verb::augment_subcommands(Command::new("runtap"));
+        let verb = words.get(1).and_then(|word| verbs.find_subcommand(word));
+        let mut command = match verb {
+            Some(verb) => CliOf::<NoVerb>::command().subcommand(verb.clone()),
+            None => Self::command(),
+        };
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 /// Options of every verb.
@@ -425,7 +449,7 @@ pub(crate) struct Processes {
 #[derive(Debug, Args)]
 pub(crate) struct GuardPort {
     /// The socket
-    pub(crate) path: std::ffi::OsString,
+    pub(crate) path: OsString,
     /// Users whose processes are resumed, besides the current user and root
     pub(crate) users: Vec<u32>,
 }

@@ -45,7 +45,7 @@ mod version;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory as _;
 use runtap_discover::System;
 
 use self::interrupt::or_interrupted;
@@ -60,7 +60,7 @@ pub(crate) fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(|| complete::guarded(Cli::command())).complete();
     let words = normalize_args(std::env::args_os().collect());
     let ends_with_dashes = words.last().is_some_and(|word| word == "--");
-    let cli = match Cli::try_parse_from(words) {
+    let cli = match Cli::try_parse_quickly(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Failing to print help to a closed pipe is not an error.
