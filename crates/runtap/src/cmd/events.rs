@@ -10,7 +10,7 @@ use runtap_text::{Missing, TextOptions, document, unmet_remarks};
 
 use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
-use crate::exit::{USAGE, expected, usage};
+use crate::exit::{USAGE, usage, with_list};
 use crate::output::Output;
 use runtap_clr::lines::{Choice, Chooser, Lines, Matched, Style};
 use runtap_convert::source::Recording;
@@ -64,10 +64,11 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
 /// Returns the selection of events by providers and a filter.
 ///
 /// # Errors
-/// The filter is invalid; the hint marks the position.
+/// The filter is invalid; the error marks the position.
 pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Result<Choice> {
     let filter = filter.map(str::parse::<Filter>).transpose().map_err(|error| {
-        expected(USAGE, format!("--filter: {error}"), format!("here: {}", error.marked()))
+        let marked = error.caret().lines().map(str::to_owned).collect();
+        with_list(USAGE, format!("--filter: {error}"), marked, None)
     })?;
     Ok(Choice { providers: providers.to_vec(), filter })
 }

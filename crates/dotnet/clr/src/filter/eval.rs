@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Field, Filter, Node, Number, Op, Operand};
+use super::{Comparison, Field, Filter, Number, Op, Operand};
+use runtap_wire::filter::Expression;
+
 use crate::lines::NameOf;
 use crate::payload::Value;
 use crate::record::{Member, MemberValue, Record};
@@ -10,12 +12,15 @@ use crate::record::{Member, MemberValue, Record};
 impl Filter {
     /// Whether an event meets the condition. `frames` are the names of the frames of its stack; they are needed only for `stack`.
     pub fn matches(&self, record: &Record<'_>, frames: &[String]) -> bool {
-        self.root.matches(record, frames)
+        // For a known event, every comparison has a result.
+        self.root.evaluate(&|comparison| Some(comparison.matches(record, frames))) == Some(true)
     }
 
     /// Whether the condition uses `stack`, so that [`Self::matches`] needs the names of frames.
     pub fn needs_frames(&self) -> bool {
-        self.root.needs_frames()
+        let mut needs_frames = false;
+        self.root.each(&mut |comparison| needs_frames |= comparison.field == Field::Stack);
+        needs_frames
     }
 
     /// Returns the payload fields that are required to meet the condition. Of a path (`Outer.Inner`) only the first part.
@@ -31,44 +36,25 @@ impl Filter {
 
     /// Calls `take` for the names that events need to meet the condition: values of `provider` and `name`, and payload fields.
     pub(crate) fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
-        self.root.each_name(take);
+        each_name(&self.root, take);
     }
 }
 
-impl Node {
-    fn matches(&self, record: &Record<'_>, frames: &[String]) -> bool {
-        match self {
-            Self::Or(nodes) => nodes.iter().any(|node| node.matches(record, frames)),
-            Self::And(nodes) => nodes.iter().all(|node| node.matches(record, frames)),
-            Self::Not(node) => !node.matches(record, frames),
-            Self::Compare(comparison) => comparison.matches(record, frames),
-        }
-    }
-
-    fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
-        match self {
-            Self::Or(nodes) | Self::And(nodes) => nodes.iter().for_each(|node| node.each_name(take)),
-            // Events that lack the name meet the condition.
-            Self::Not(_) => {}
-            Self::Compare(Comparison { field, op, value }) => match (field, value) {
-                (Field::Payload(path), Operand::Text { .. } | Operand::Regex(_)) => take(NameOf::Field, path),
-                (Field::Member(Member::Provider), Operand::Text { text, .. }) if *op == Op::Equal => {
-                    take(NameOf::Provider, text);
-                }
-                (Field::Member(Member::Name), Operand::Text { text, .. }) if *op == Op::Equal => {
-                    take(NameOf::Event, text);
-                }
-                _ => {}
-            },
-        }
-    }
-
-    fn needs_frames(&self) -> bool {
-        match self {
-            Self::Or(nodes) | Self::And(nodes) => nodes.iter().any(Self::needs_frames),
-            Self::Not(node) => node.needs_frames(),
-            Self::Compare(comparison) => comparison.field == Field::Stack,
-        }
+fn each_name(expression: &Expression<Comparison>, take: &mut impl FnMut(NameOf, &str)) {
+    match expression {
+        Expression::Or(parts) | Expression::And(parts) => parts.iter().for_each(|part| each_name(part, take)),
+        // Events that lack the name meet the condition.
+        Expression::Not(_) => {}
+        Expression::Condition(Comparison { field, op, value }) => match (field, value) {
+            (Field::Payload(path), Operand::Text { .. } | Operand::Regex(_)) => take(NameOf::Field, path),
+            (Field::Member(Member::Provider), Operand::Text { text, .. }) if *op == Op::Equal => {
+                take(NameOf::Provider, text);
+            }
+            (Field::Member(Member::Name), Operand::Text { text, .. }) if *op == Op::Equal => {
+                take(NameOf::Event, text);
+            }
+            _ => {}
+        },
     }
 }
 

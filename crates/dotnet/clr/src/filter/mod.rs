@@ -20,22 +20,16 @@ mod eval;
 mod parse;
 
 use regex_lite::Regex;
-use thiserror::Error;
+use runtap_wire::filter::Expression;
 
 use crate::record::Member;
+
+pub use runtap_wire::filter::FilterError;
 
 /// A condition on events.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    root: Node,
-}
-
-#[derive(Debug, Clone)]
-enum Node {
-    Or(Vec<Self>),
-    And(Vec<Self>),
-    Not(Box<Self>),
-    Compare(Comparison),
+    root: Expression<Comparison>,
 }
 
 #[derive(Debug, Clone)]
@@ -76,35 +70,6 @@ enum Operand {
 enum Number {
     Int(i128),
     Real(f64),
-}
-
-/// A syntax error in a filter, with its position.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message} (column {})", self.column())]
-#[non_exhaustive]
-pub struct FilterError {
-    /// The error message.
-    pub message: String,
-    /// The byte offset of the invalid token in the text.
-    pub offset: usize,
-    /// The length of the token in bytes. 0 at the end of the text.
-    pub length: usize,
-    /// The text of the filter.
-    pub text: String,
-}
-
-impl FilterError {
-    /// Returns the column of the invalid token in characters, starting at 1.
-    pub fn column(&self) -> usize {
-        self.text.get(..self.offset).map_or(0, |before| before.chars().count()) + 1
-    }
-
-    /// Returns the text with the invalid token marked: `provider >>>is<<< X`.
-    pub fn marked(&self) -> String {
-        let end = self.offset + self.length;
-        let part = |from, to| self.text.get(from..to).unwrap_or_default();
-        format!("{}>>>{}<<<{}", part(0, self.offset), part(self.offset, end), part(end, self.text.len()))
-    }
 }
 
 impl std::str::FromStr for Filter {

@@ -1,263 +1,107 @@
 //! Parses conditions.
 
 use regex_lite::Regex;
+use runtap_wire::filter::{Expression, Scanner, Syntax, Word};
 use strsim::levenshtein;
 
-use super::{Comparison, Field, FilterError, Node, Number, Op, Operand};
+use super::{Comparison, Field, FilterError, Number, Op, Operand};
 use crate::record::Member;
 
-/// The maximum nesting of parentheses and `not`.
-const MAX_DEPTH: u32 = 100;
+const SYNTAX: Syntax = Syntax { special: "()=<>!~", before_equals: "", has_symbols: false };
 
-pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
-    let mut parser = Parser { text, tokens: tokens(text)?, next: 0 };
-    let node = parser.or(0)?;
-    match parser.peek() {
-        Token { kind: TokenKind::End, .. } => Ok(node),
-        token => Err(parser.wrong(&token, "expected 'and' or 'or'")),
-    }
+const OPERATORS: [(&str, Op); 8] = [
+    // '==' is familiar to programmers.
+    ("==", Op::Equal),
+    ("=", Op::Equal),
+    ("!=", Op::NotEqual),
+    ("<=", Op::AtMost),
+    ("<", Op::Less),
+    (">=", Op::AtLeast),
+    (">", Op::More),
+    ("~", Op::Matches),
+];
+
+pub(super) fn parse(text: &str) -> Result<Expression<Comparison>, FilterError> {
+    Expression::parse(text, SYNTAX, comparison)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Token {
-    kind: TokenKind,
-    offset: usize,
-    length: usize,
+fn comparison(scanner: &mut Scanner<'_>) -> Result<Comparison, FilterError> {
+    let before = scanner.clone();
+    let Some(word) = scanner.word()?.filter(|word| !word.is_keyword()) else {
+        *scanner = before;
+        return Err(expected(scanner, "expected a field"));
+    };
+    let field = field(scanner, &word)?;
+    let Some(op) = scanner.operator(&OPERATORS) else {
+        return Err(expected(scanner, "expected an operator (= != < <= > >= ~)"));
+    };
+    let Some(word) = scanner.word()? else {
+        return Err(expected(scanner, "expected a value (quote it if it contains any of ()=<>!~)"));
+    };
+    let value =
+        operand(&field, op, &word).map_err(|message| scanner.error(message, word.offset, word.length))?;
+    Ok(Comparison { field, op, value })
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum TokenKind {
-    /// A word, with quotes removed.
-    Word {
-        text: String,
-        /// Whether it starts with a quote, so that it is never a keyword.
-        quoted: bool,
-    },
-    Op(Op),
-    Open,
-    Close,
-    End,
+/// Creates the error that something else was expected here. `!` alone is a common mistake.
+fn expected(scanner: &mut Scanner<'_>, expected: &str) -> FilterError {
+    scanner.skip_blanks();
+    if scanner.peek() != Some('!') || scanner.rest().starts_with("!=") {
+        return scanner.expected(expected);
+    }
+    let message = "'!' is only valid in '!='; use 'not' in front of a condition".to_owned();
+    scanner.error(message, scanner.at(), 1)
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
-    let mut tokens = Vec::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((offset, c)) = chars.peek().copied() {
-        let mut followed_by = |wanted: char| {
-            chars.next();
-            chars.next_if(|(_, c)| *c == wanted).is_some()
-        };
-        let kind = match c {
-            c if c.is_whitespace() => {
-                chars.next();
-                continue;
-            }
-            '(' | ')' => {
-                chars.next();
-                if c == '(' { TokenKind::Open } else { TokenKind::Close }
-            }
-            '=' => {
-                // Accept '==' as in most programming languages.
-                followed_by('=');
-                TokenKind::Op(Op::Equal)
-            }
-            '~' => {
-                chars.next();
-                TokenKind::Op(Op::Matches)
-            }
-            '<' => TokenKind::Op(if followed_by('=') { Op::AtMost } else { Op::Less }),
-            '>' => TokenKind::Op(if followed_by('=') { Op::AtLeast } else { Op::More }),
-            '!' => {
-                if !followed_by('=') {
-                    let message = "'!' is only valid in '!='; use 'not' in front of a condition".to_owned();
-                    return Err(FilterError { message, offset, length: 1, text: text.to_owned() });
-                }
-                TokenKind::Op(Op::NotEqual)
-            }
-            _ => word(text, &mut chars)?,
-        };
-        let end = chars.peek().map_or(text.len(), |(offset, _)| *offset);
-        tokens.push(Token { kind, offset, length: end - offset });
+fn field(scanner: &Scanner<'_>, word: &Word) -> Result<Field, FilterError> {
+    let name = &word.text;
+    if let Some(member) = Member::named(name) {
+        return Ok(Field::Member(member));
     }
-    Ok(tokens)
+    if let Some(path) = name.strip_prefix("payload.").filter(|path| !path.is_empty()) {
+        return Ok(Field::Payload(path.to_owned()));
+    }
+    if name == "stack" {
+        return Ok(Field::Stack);
+    }
+    let known = Member::ALL.iter().map(|member| member.name()).chain(["stack", "payload.NAME"]);
+    let near = known
+        .clone()
+        .min_by_key(|known| levenshtein(known, name))
+        .filter(|near| levenshtein(near, name) <= 2);
+    let message = if let Some(near) = near {
+        format!("unknown field '{name}'; did you mean '{near}'?")
+    } else {
+        let known: Vec<&str> = known.collect();
+        format!("unknown field '{name}'; valid fields: {}", known.join(", "))
+    };
+    Err(scanner.error(message, word.offset, word.length))
 }
 
-/// Parses a word up to the next space, parenthesis or operator. It may have quoted parts.
-fn word(
-    text: &str,
-    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
-) -> Result<TokenKind, FilterError> {
-    let mut word = String::new();
-    let quoted = chars.peek().is_some_and(|(_, c)| matches!(c, '"' | '\''));
-    while let Some((offset, c)) = chars.next_if(|(_, c)| !c.is_whitespace() && !"()=<>!~".contains(*c)) {
-        if !matches!(c, '"' | '\'') {
-            word.push(c);
-            continue;
-        }
-        loop {
-            match chars.next() {
-                Some((_, end)) if end == c => break,
-                // Only the quote can be escaped: regular expressions have backslashes of their own.
-                Some((_, '\\')) => {
-                    let escaped = chars.next_if(|(_, next)| *next == c);
-                    word.push(escaped.map_or('\\', |(_, c)| c));
-                }
-                Some((_, c)) => word.push(c),
-                None => {
-                    let message = format!("missing closing {c}");
-                    let (length, text) = (text.len() - offset, text.to_owned());
-                    return Err(FilterError { message, offset, length, text });
-                }
-            }
-        }
+/// Returns the value of a comparison, or why the field has no such value.
+fn operand(field: &Field, op: Op, word: &Word) -> Result<Operand, String> {
+    let text = &word.text;
+    if op == Op::Matches {
+        return Regex::new(text)
+            .map(Operand::Regex)
+            .map_err(|error| format!("invalid regular expression '{text}': {error}"));
     }
-    Ok(TokenKind::Word { text: word, quoted })
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    tokens: Vec<Token>,
-    next: usize,
-}
-
-impl Parser<'_> {
-    fn peek(&self) -> Token {
-        let end = Token { kind: TokenKind::End, offset: self.text.len(), length: 0 };
-        self.tokens.get(self.next).cloned().unwrap_or(end)
-    }
-
-    fn take(&mut self) -> Token {
-        let token = self.peek();
-        self.next += 1;
-        token
-    }
-
-    fn take_keyword(&mut self, keyword: &str) -> bool {
-        let found = matches!(self.peek().kind, TokenKind::Word { text, quoted: false } if text.eq_ignore_ascii_case(keyword));
-        self.next += usize::from(found);
-        found
-    }
-
-    fn wrong(&self, token: &Token, expected: &str) -> FilterError {
-        let found = self.text.get(token.offset..token.offset + token.length).unwrap_or_default();
-        let message = match token.kind {
-            TokenKind::End => format!("{expected}, but the filter ends"),
-            _ => format!("{expected}, found '{found}'"),
+    if text == "null" && !word.quoted {
+        return match op {
+            Op::Equal | Op::NotEqual => Ok(Operand::Null),
+            _ => Err("null can't be compared with less or greater; use = or !=".to_owned()),
         };
-        FilterError { message, offset: token.offset, length: token.length, text: self.text.to_owned() }
     }
-
-    fn or(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let mut nodes = vec![self.and(depth)?];
-        while self.take_keyword("or") {
-            nodes.push(self.and(depth)?);
+    let mut number = number(text);
+    if let Field::Member(member) = field {
+        if *member == Member::Level {
+            number = number.or_else(|| level(text));
         }
-        Ok(if nodes.len() > 1 { Node::Or(nodes) } else { nodes.swap_remove(0) })
-    }
-
-    fn and(&mut self, depth: u32) -> Result<Node, FilterError> {
-        let mut nodes = vec![self.not(depth)?];
-        while self.take_keyword("and") {
-            nodes.push(self.not(depth)?);
-        }
-        Ok(if nodes.len() > 1 { Node::And(nodes) } else { nodes.swap_remove(0) })
-    }
-
-    fn not(&mut self, depth: u32) -> Result<Node, FilterError> {
-        if depth > MAX_DEPTH {
-            return Err(self.wrong(&self.peek(), "expected fewer parentheses"));
-        }
-        if self.take_keyword("not") {
-            return Ok(Node::Not(Box::new(self.not(depth + 1)?)));
-        }
-        if self.peek().kind != TokenKind::Open {
-            return self.comparison().map(Node::Compare);
-        }
-        self.take();
-        let node = self.or(depth + 1)?;
-        match self.take() {
-            Token { kind: TokenKind::Close, .. } => Ok(node),
-            token => Err(self.wrong(&token, "expected 'and', 'or' or ')'")),
+        if member.is_number() && number.is_none() {
+            return Err(format!("'{}' is a number, but '{text}' is not", member.name()));
         }
     }
-
-    fn comparison(&mut self) -> Result<Comparison, FilterError> {
-        let token = self.take();
-        let field = match &token.kind {
-            TokenKind::Word { text, .. } => self.field(&token, text)?,
-            _ => return Err(self.wrong(&token, "expected a field")),
-        };
-        let token = self.take();
-        let TokenKind::Op(op) = token.kind else {
-            return Err(self.wrong(&token, "expected an operator (= != < <= > >= ~)"));
-        };
-        let token = self.take();
-        let TokenKind::Word { text, quoted } = &token.kind else {
-            return Err(self.wrong(&token, "expected a value (quote it if it contains any of ()=<>!~)"));
-        };
-        let value = self.operand(&token, &field, op, text, *quoted)?;
-        Ok(Comparison { field, op, value })
-    }
-
-    fn field(&self, token: &Token, name: &str) -> Result<Field, FilterError> {
-        if let Some(member) = Member::named(name) {
-            return Ok(Field::Member(member));
-        }
-        if let Some(path) = name.strip_prefix("payload.").filter(|path| !path.is_empty()) {
-            return Ok(Field::Payload(path.to_owned()));
-        }
-        if name == "stack" {
-            return Ok(Field::Stack);
-        }
-        let known = Member::ALL.iter().map(|member| member.name()).chain(["stack", "payload.NAME"]);
-        let near = known
-            .clone()
-            .min_by_key(|known| levenshtein(known, name))
-            .filter(|near| levenshtein(near, name) <= 2);
-        let message = if let Some(near) = near {
-            format!("unknown field '{name}'; did you mean '{near}'?")
-        } else {
-            let known: Vec<&str> = known.collect();
-            format!("unknown field '{name}'; valid fields: {}", known.join(", "))
-        };
-        Err(FilterError { message, offset: token.offset, length: token.length, text: self.text.to_owned() })
-    }
-
-    fn operand(
-        &self,
-        token: &Token,
-        field: &Field,
-        op: Op,
-        text: &str,
-        quoted: bool,
-    ) -> Result<Operand, FilterError> {
-        let fail = |message: String| {
-            let Token { offset, length, .. } = *token;
-            Err(FilterError { message, offset, length, text: self.text.to_owned() })
-        };
-        if op == Op::Matches {
-            return match Regex::new(text) {
-                Ok(regex) => Ok(Operand::Regex(regex)),
-                Err(error) => fail(format!("invalid regular expression '{text}': {error}")),
-            };
-        }
-        if text == "null" && !quoted {
-            return match op {
-                Op::Equal | Op::NotEqual => Ok(Operand::Null),
-                _ => fail("null can't be compared with less or greater; use = or !=".to_owned()),
-            };
-        }
-        let mut number = number(text);
-        if let Field::Member(member) = field {
-            if *member == Member::Level {
-                number = number.or_else(|| level(text));
-            }
-            if member.is_number() && number.is_none() {
-                return fail(format!("'{}' is a number, but '{text}' is not", member.name()));
-            }
-        }
-        Ok(Operand::Text { text: text.to_owned(), number })
-    }
+    Ok(Operand::Text { text: text.to_owned(), number })
 }
 
 fn number(text: &str) -> Option<Number> {

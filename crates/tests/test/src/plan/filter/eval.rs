@@ -1,6 +1,6 @@
 //! Evaluation of filters.
 
-use super::{Comparison, Field, Filter, Node, Op};
+use super::{Comparison, Condition, Field, Filter, Op};
 use crate::plan::test::Test;
 
 /// The result of a filter for the tests of a module before they are known.
@@ -18,8 +18,7 @@ impl Filter {
     /// Returns whether a test matches the filter.
     pub fn matches(&self, test: &Test<'_>) -> bool {
         // For a known test, every comparison has a result.
-        self.root.eval(&|comparison| Some(comparison.meets(test)), &|text| Some(has_text(test, text)))
-            == Some(true)
+        self.root.evaluate(&|condition| Some(condition.meets(test))) == Some(true)
     }
 
     /// Returns whether the tests of a module match, given only its path or name.
@@ -34,9 +33,13 @@ impl Filter {
     /// ```
     pub fn of_module(&self, module: &str) -> ModuleMatch {
         let test = Test { module: Some(module.into()), ..Test::default() };
-        let compare =
-            |comparison: &Comparison| (comparison.field == Field::Module).then(|| comparison.meets(&test));
-        match self.root.eval(&compare, &|_| None) {
+        let of_module = |condition: &Condition| match condition {
+            Condition::Compare(comparison) if comparison.field == Field::Module => {
+                Some(comparison.meets(&test))
+            }
+            _ => None,
+        };
+        match self.root.evaluate(&of_module) {
             Some(true) => ModuleMatch::All,
             Some(false) => ModuleMatch::None,
             None => ModuleMatch::Depends,
@@ -44,37 +47,17 @@ impl Filter {
     }
 }
 
-impl Node {
-    /// Evaluates the node. `None` if the result is unknown.
-    fn eval(
-        &self,
-        compare: &impl Fn(&Comparison) -> Option<bool>,
-        text: &impl Fn(&str) -> Option<bool>,
-    ) -> Option<bool> {
-        // One node with this result decides; otherwise an unknown node makes the result unknown.
-        let decided_by = |nodes: &[Self], decides: bool| {
-            let mut result = Some(!decides);
-            for node in nodes {
-                match node.eval(compare, text) {
-                    Some(value) if value == decides => return Some(decides),
-                    None => result = None,
-                    Some(_) => {}
-                }
-            }
-            result
-        };
+impl Condition {
+    pub(super) fn meets(&self, test: &Test<'_>) -> bool {
         match self {
-            Self::Or(nodes) => decided_by(nodes, true),
-            Self::And(nodes) => decided_by(nodes, false),
-            Self::Not(node) => node.eval(compare, text).map(|value| !value),
-            Self::Compare(comparison) => compare(comparison),
-            Self::Text(wanted) => text(wanted),
+            Self::Compare(comparison) => comparison.meets(test),
+            Self::Text(text) => has_text(test, text),
         }
     }
 }
 
 impl Comparison {
-    pub(super) fn meets(&self, test: &Test<'_>) -> bool {
+    fn meets(&self, test: &Test<'_>) -> bool {
         self.field.any_form(test, self.op, |form| self.fits(form)) != self.negated
     }
 
@@ -134,7 +117,7 @@ impl Field {
     }
 }
 
-pub(super) fn has_text(test: &Test<'_>, wanted: &str) -> bool {
+fn has_text(test: &Test<'_>, wanted: &str) -> bool {
     let wanted = wanted.to_lowercase();
     test.name.to_lowercase().contains(&wanted)
         || test.full_name().is_some_and(|name| name.to_lowercase().contains(&wanted))

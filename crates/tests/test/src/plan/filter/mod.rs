@@ -31,15 +31,15 @@
 mod eval;
 #[cfg(test)]
 mod laws;
-mod lex;
 mod parse;
 mod print;
 mod unmet;
 
 use regex_lite::Regex;
-use thiserror::Error;
+use runtap_wire::filter::Expression;
 
 pub use eval::ModuleMatch;
+pub use runtap_wire::filter::FilterError;
 pub use unmet::Unmet;
 
 /// A condition on tests.
@@ -63,13 +63,10 @@ pub struct Filter {
     root: Node,
 }
 
+type Node = Expression<Condition>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
-    /// At least two nodes.
-    Or(Vec<Self>),
-    /// At least two nodes.
-    And(Vec<Self>),
-    Not(Box<Self>),
+enum Condition {
     Compare(Comparison),
     /// A part of the display name or of the full name.
     Text(String),
@@ -171,43 +168,6 @@ impl Property {
     }
 }
 
-/// An error in a filter, with its location.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message} (column {})", self.column())]
-#[non_exhaustive]
-pub struct FilterError {
-    /// The message.
-    pub message: String,
-    /// The offset of the invalid word in the text, in bytes.
-    pub offset: usize,
-    /// The length of the invalid word in bytes; 0 at the end of the text.
-    pub length: usize,
-    /// The text of the filter.
-    pub text: String,
-}
-
-impl FilterError {
-    /// Returns the column of the invalid word in characters, starting at 1.
-    pub fn column(&self) -> usize {
-        self.text.get(..self.offset).map_or(0, |before| before.chars().count()) + 1
-    }
-
-    /// Returns the text with the invalid word marked: `class >>>is<<< X`.
-    pub fn marked(&self) -> String {
-        let end = self.offset + self.length;
-        let part = |from, to| self.text.get(from..to).unwrap_or_default();
-        format!("{}>>>{}<<<{}", part(0, self.offset), part(self.offset, end), part(end, self.text.len()))
-    }
-
-    /// Returns the text on one line, and on the next line a `^` under each invalid character, at least one.
-    pub fn caret(&self) -> String {
-        let line: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        let wrong = self.text.get(self.offset..self.offset + self.length).unwrap_or_default();
-        let carets = wrong.chars().count().max(1);
-        format!("{line}\n{}{}", " ".repeat(self.column() - 1), "^".repeat(carets))
-    }
-}
-
 impl std::str::FromStr for Filter {
     type Err = FilterError;
 
@@ -250,7 +210,7 @@ impl Filter {
     /// ```
     pub fn uids(&self) -> Option<Vec<&str>> {
         let mut uids = Vec::new();
-        self.root.uids(&mut uids).then_some(uids)
+        collect_uids(&self.root, &mut uids).then_some(uids)
     }
 
     /// Returns whether the filter depends only on uid, display name and module, which are known without discovery when
@@ -264,30 +224,31 @@ impl Filter {
     /// # Ok::<(), runtap_test::plan::FilterError>(())
     /// ```
     pub fn needs_names_only(&self) -> bool {
-        self.root.needs_names_only()
+        let mut names_only = true;
+        self.root.each(&mut |condition| {
+            names_only &= matches!(
+                condition,
+                Condition::Compare(Comparison { field: Field::Uid | Field::Name | Field::Module, .. })
+            );
+        });
+        names_only
     }
 }
 
-impl Node {
-    fn needs_names_only(&self) -> bool {
-        match self {
-            Self::Or(nodes) | Self::And(nodes) => nodes.iter().all(Self::needs_names_only),
-            Self::Not(node) => node.needs_names_only(),
-            Self::Compare(Comparison { field, .. }) => {
-                matches!(field, Field::Uid | Field::Name | Field::Module)
-            }
-            Self::Text(_) => false,
+/// Adds the uids of alternatives of the form `uid = …`. Returns false if there is another condition.
+fn collect_uids<'a>(node: &'a Node, uids: &mut Vec<&'a str>) -> bool {
+    match node {
+        Node::Or(nodes) => nodes.iter().all(|node| collect_uids(node, uids)),
+        Node::Condition(Condition::Compare(Comparison {
+            field: Field::Uid,
+            op: Op::Equal,
+            negated: false,
+            value,
+            ..
+        })) => {
+            uids.push(value);
+            true
         }
-    }
-
-    fn uids<'a>(&'a self, uids: &mut Vec<&'a str>) -> bool {
-        match self {
-            Self::Or(nodes) => nodes.iter().all(|node| node.uids(uids)),
-            Self::Compare(Comparison { field: Field::Uid, op: Op::Equal, negated: false, value, .. }) => {
-                uids.push(value);
-                true
-            }
-            _ => false,
-        }
+        _ => false,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::lex::is_plain;
-use super::{Comparison, Field, Filter, Node, Op, Property};
+use super::parse::SYNTAX;
+use super::{Comparison, Condition, Field, Filter, Op, Property};
 
 impl Display for Filter {
     /// Formats the filter as text that parses to an equal filter.
@@ -12,33 +12,13 @@ impl Display for Filter {
     }
 }
 
-impl Display for Node {
+impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Or(nodes) => join(f, nodes, " or ", |node| matches!(node, Self::Or(_))),
-            Self::And(nodes) => join(f, nodes, " and ", |node| matches!(node, Self::Or(_) | Self::And(_))),
-            Self::Not(node) => match **node {
-                Self::Or(_) | Self::And(_) => write!(f, "not ({node})"),
-                _ => write!(f, "not {node}"),
-            },
             Self::Compare(comparison) => comparison.fmt(f),
             Self::Text(text) => quoted(f, text),
         }
     }
-}
-
-fn join(f: &mut Formatter<'_>, nodes: &[Node], between: &str, nested: impl Fn(&Node) -> bool) -> fmt::Result {
-    for (index, node) in nodes.iter().enumerate() {
-        if index > 0 {
-            f.write_str(between)?;
-        }
-        if nested(node) {
-            write!(f, "({node})")?;
-        } else {
-            node.fmt(f)?;
-        }
-    }
-    Ok(())
 }
 
 impl Display for Comparison {
@@ -60,7 +40,7 @@ impl Display for Comparison {
         };
         write!(f, " {op} ")?;
         // An unquoted backslash is an escape in the value of a property.
-        let plain = is_plain(&self.value) && !(self.property.is_some() && self.value.contains('\\'));
+        let plain = SYNTAX.is_plain(&self.value) && !(self.property.is_some() && self.value.contains('\\'));
         if plain { f.write_str(&self.value) } else { quoted(f, &self.value) }
     }
 }
@@ -68,7 +48,9 @@ impl Display for Comparison {
 impl Display for Field {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Trait(key) if is_plain(key) && !key.contains(['[', ']']) => write!(f, "trait[{key}]"),
+            Self::Trait(key) if SYNTAX.is_plain(key) && !key.contains(['[', ']']) => {
+                write!(f, "trait[{key}]")
+            }
             Self::Trait(key) => {
                 f.write_str("trait:")?;
                 quoted(f, key)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Comparison, Field, Filter, Node, Op};
+use super::{Comparison, Condition, Field, Filter, Node, Op};
 use crate::plan::nearest::nearest;
 use crate::plan::test::Test;
 
@@ -19,9 +19,8 @@ impl Filter {
     /// Creates the filter `uid = UID`.
     pub fn of_uid(uid: &str) -> Self {
         let (field, op, value) = (Field::Uid, Op::Equal, uid.to_owned());
-        Self {
-            root: Node::Compare(Comparison { field, op, negated: false, value, regex: None, property: None }),
-        }
+        let comparison = Comparison { field, op, negated: false, value, regex: None, property: None };
+        Self { root: Node::Condition(Condition::Compare(comparison)) }
     }
 
     /// Returns the conditions of this filter that no test meets, in the order of the filter, without negated
@@ -41,27 +40,24 @@ impl Filter {
     /// ```
     pub fn unmet(&self, tests: &[Test<'_>]) -> Vec<Unmet> {
         let mut unmet = Vec::new();
-        self.root.unmet(tests, &mut unmet);
+        collect_unmet(&self.root, tests, &mut unmet);
         unmet
     }
 }
 
-impl Node {
-    fn unmet(&self, tests: &[Test<'_>], unmet: &mut Vec<Unmet>) {
-        match self {
-            Self::Or(nodes) | Self::And(nodes) => nodes.iter().for_each(|node| node.unmet(tests, unmet)),
-            Self::Not(_) => {}
-            Self::Compare(Comparison { negated: true, .. }) => {}
-            Self::Compare(comparison) => {
-                if !tests.iter().any(|test| comparison.meets(test)) {
-                    let nearest = comparison.nearest(tests).map(|it| it.to_string());
-                    unmet.push(Unmet { condition: comparison.to_string(), nearest });
-                }
-            }
-            Self::Text(text) => {
-                if !tests.iter().any(|test| super::eval::has_text(test, text)) {
-                    unmet.push(Unmet { condition: self.to_string(), nearest: None });
-                }
+fn collect_unmet(node: &Node, tests: &[Test<'_>], unmet: &mut Vec<Unmet>) {
+    match node {
+        Node::Or(nodes) | Node::And(nodes) => {
+            nodes.iter().for_each(|node| collect_unmet(node, tests, unmet));
+        }
+        Node::Not(_) | Node::Condition(Condition::Compare(Comparison { negated: true, .. })) => {}
+        Node::Condition(condition) => {
+            if !tests.iter().any(|test| condition.meets(test)) {
+                let nearest = match condition {
+                    Condition::Compare(comparison) => comparison.nearest(tests).map(|it| it.to_string()),
+                    Condition::Text(_) => None,
+                };
+                unmet.push(Unmet { condition: condition.to_string(), nearest });
             }
         }
     }
