@@ -65,7 +65,7 @@ pub use self::notes::{conversion_remark, lost_events, unmet_remarks};
 pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
-pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};
+pub use self::transcript::{TranscriptRow, TranscriptText};
 
 /// A value that can be printed as text.
 pub trait Print {

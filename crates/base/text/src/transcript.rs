@@ -110,26 +110,33 @@ pub struct TranscriptTail {
     pub partial: Option<Partial>,
 }
 
-/// Returns the heading of a transcript's rows.
-pub fn transcript_heading(options: &TextOptions<'_>) -> String {
-    let heading = options.heading();
-    format!(
-        "{heading}{:>6}  {:>11}  {:<6}  {:<3}  {:>9}  MESSAGE{heading:#}\n",
-        "LINE", "TIME", "CONN", "DIR", "SIZE"
-    )
-}
-
 /// Maximum number of streams whose parts are merged; with more, a stream may be shown in several lines.
 const MAX_MERGED_STREAMS: usize = 4096;
 
 /// Formats rows as text. Consecutive parts of a stream on a connection are merged to one line.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct TranscriptText {
+    /// Width of the names of connections.
+    conn_width: usize,
     /// By connection: the first part of a stream that has not been shown yet, and the number of parts.
     streams: BTreeMap<String, (TranscriptRow, u64)>,
 }
 
 impl TranscriptText {
+    /// Creates the text of a transcript. Names of connections should have at most `conn_width` characters.
+    pub fn new(conn_width: usize) -> Self {
+        Self { conn_width: conn_width.max("CONN".len()), streams: BTreeMap::new() }
+    }
+
+    /// Returns the heading of the rows.
+    pub fn heading(&self, options: &TextOptions<'_>) -> String {
+        let (heading, width) = (options.heading(), self.conn_width);
+        format!(
+            "{heading}{:>6}  {:>11}  {:<width$}  {:<3}  {:>9}  MESSAGE{heading:#}\n",
+            "LINE", "TIME", "CONN", "DIR", "SIZE"
+        )
+    }
+
     /// Returns the text of a row, preceded by that of a stream that ends before it.
     pub fn row(&mut self, row: TranscriptRow, options: &TextOptions<'_>) -> String {
         let conn = row.conn.clone().unwrap_or_default();
@@ -145,55 +152,56 @@ impl TranscriptText {
             }
             let is_full = self.streams.len() > MAX_MERGED_STREAMS;
             let first = if is_full { self.streams.pop_first() } else { None };
-            return first.map(|(_, stream)| of_stream(&stream)).unwrap_or_default();
+            return first.map(|(_, stream)| self.of_stream(&stream)).unwrap_or_default();
         }
-        let mut text = self.streams.remove(&conn).map(|stream| of_stream(&stream)).unwrap_or_default();
-        text.push_str(&text_of(&row, options));
+        let mut text = self.streams.remove(&conn).map(|stream| self.of_stream(&stream)).unwrap_or_default();
+        text.push_str(&self.text_of(&row, options));
         text
     }
 
     /// Returns the text of the remaining streams.
     pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.streams).values().map(of_stream).collect()
+        std::mem::take(&mut self.streams).values().map(|stream| self.of_stream(stream)).collect()
     }
-}
 
-fn of_stream((row, parts): &(TranscriptRow, u64)) -> String {
-    let file = row.file.as_ref().map_or_else(String::new, |file| format!(" in {}", Clean(file)));
-    let mut text = start(row);
-    let _ = writeln!(text, "stream: {}{file}", Things(*parts, "part"));
-    text
-}
+    fn of_stream(&self, (row, parts): &(TranscriptRow, u64)) -> String {
+        let file = row.file.as_ref().map_or_else(String::new, |file| format!(" in {}", Clean(file)));
+        let mut text = self.start(row);
+        let _ = writeln!(text, "stream: {}{file}", Things(*parts, "part"));
+        text
+    }
 
-fn start(row: &TranscriptRow) -> String {
-    let time = row.t.map_or_else(String::new, |t| format!("{t:.6}"));
-    let bytes = row.bytes.map_or_else(String::new, |bytes| bytes.to_string());
-    let (conn, dir) = (row.conn.as_deref().unwrap_or_default(), row.dir.as_deref().unwrap_or_default());
-    let (conn, dir) = (Clean(conn).to_string(), Clean(dir).to_string());
-    format!("{:>6}  {time:>11}  {conn:<6}  {dir:<3}  {bytes:>9}  ", row.line)
-}
+    fn start(&self, row: &TranscriptRow) -> String {
+        let time = row.t.map_or_else(String::new, |t| format!("{t:.6}"));
+        let bytes = row.bytes.map_or_else(String::new, |bytes| bytes.to_string());
+        let (conn, dir) = (row.conn.as_deref().unwrap_or_default(), row.dir.as_deref().unwrap_or_default());
+        let (conn, dir) = (Clean(conn).to_string(), Clean(dir).to_string());
+        let width = self.conn_width;
+        format!("{:>6}  {time:>11}  {conn:<width$}  {dir:<3}  {bytes:>9}  ", row.line)
+    }
 
-/// Returns a line for the row, and one for each of its fields.
-fn text_of(row: &TranscriptRow, options: &TextOptions<'_>) -> String {
-    let mut text = start(row);
-    let what = Clean(&row.what).to_string();
-    // Writing to a `String` cannot fail.
-    let _ = match (&row.name, &row.id) {
-        (Some(name), Some(id)) => write!(text, "{what} {} ({})", Clean(name), Clean(id)),
-        (Some(name), None) if !name.eq_ignore_ascii_case(&what) => write!(text, "{what} {}", Clean(name)),
-        (None, Some(id)) => write!(text, "{what} {}", Clean(id)),
-        _ => write!(text, "{what}"),
-    };
-    text.push('\n');
-    let dim = options.dim();
-    for (name, value) in &row.fields {
-        let value = match value {
-            Value::String(value) => Clean(value).to_string(),
-            value => Clean(&value.to_string()).to_string(),
+    /// Returns a line for the row, and one for each of its fields.
+    fn text_of(&self, row: &TranscriptRow, options: &TextOptions<'_>) -> String {
+        let mut text = self.start(row);
+        let what = Clean(&row.what).to_string();
+        // Writing to a `String` cannot fail.
+        let _ = match (&row.name, &row.id) {
+            (Some(name), Some(id)) => write!(text, "{what} {} ({})", Clean(name), Clean(id)),
+            (Some(name), None) if !name.eq_ignore_ascii_case(&what) => write!(text, "{what} {}", Clean(name)),
+            (None, Some(id)) => write!(text, "{what} {}", Clean(id)),
+            _ => write!(text, "{what}"),
         };
-        let _ = writeln!(text, "{:>46}{dim}{}{dim:#} = {value}", "", Clean(name));
+        text.push('\n');
+        let (dim, indent) = (options.dim(), self.conn_width + 40);
+        for (name, value) in &row.fields {
+            let value = match value {
+                Value::String(value) => Clean(value).to_string(),
+                value => Clean(&value.to_string()).to_string(),
+            };
+            let _ = writeln!(text, "{:>indent$}{dim}{}{dim:#} = {value}", "", Clean(name));
+        }
+        text
     }
-    text
 }
 
 /// A field that differs in a replay.

@@ -29,7 +29,7 @@ fn part(line: u64, conn: &str, bytes: u64) -> TranscriptRow {
 
 #[test]
 fn a_message_is_a_line_and_its_fields_and_a_stream_is_one_line() {
-    let mut text = TranscriptText::default();
+    let mut text = TranscriptText::new(6);
     let request = TranscriptRow {
         dir: Some("c2r".into()),
         id: Some("0x0203".into()),

@@ -1,13 +1,17 @@
 //! The recordings of the original agents, replayed from files: the results equal their JSON, every time, and for truncated
 //! files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, Rule};
-use runtap_jvm::recording::{Error, Options, RecordedAgent, ReplayedAgent, find, replay};
+use runtap_jvm::recording::{
+    ConversationTotals, Error, Options, RecordedAgent, ReplayedAgent, find, inspect, replay,
+};
 use runtap_testkit::{jvm_recordings, require, shared_data, shared_dir};
+use runtap_transcript::Row;
 
 /// Returns the folder of the recordings.
 fn folder() -> Result<PathBuf, runtap_testkit::Skip> {
@@ -89,6 +93,64 @@ fn every_recording_comes_to_its_json() {
             rules(&replayed).into_iter().filter(|rule| *rule != Rule::LateBreak).collect();
         assert_eq!(broken, expected, "{scenario}: {:?}", replayed.violations);
     }
+}
+
+/// Returns the rows of a recording with their totals.
+fn rows(path: &Path) -> (Vec<Row>, ConversationTotals) {
+    let mut rows = Vec::new();
+    let take = |row| {
+        rows.push(row);
+        Ok(())
+    };
+    let agents = find(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let totals = inspect(&agents, take, |error| error).unwrap_or_else(|error: Error| panic!("{error}"));
+    (rows, totals)
+}
+
+#[test]
+fn every_message_is_shown() {
+    for recording in require!(jvm_recordings()) {
+        let (rows, totals) = rows(&recording.path());
+        let scenario = &*recording.name;
+        assert_eq!((totals.undecoded, totals.damage), (0, vec![]), "{scenario}");
+        assert_eq!(rows.iter().filter(|row| row.what == "open").count() as u64, totals.connections);
+        // The counts are those of the agent's messages.
+        let sent = || rows.iter().filter(|row| row.dir.as_deref() == Some("a2h"));
+        let names: BTreeSet<&str> = sent().filter_map(|row| row.name.as_deref()).collect();
+        for name in names.iter().filter(|name| recording.count(name) > 0) {
+            let shown = sent().filter(|row| row.name.as_deref() == Some(*name)).count();
+            assert_eq!(shown as u64, recording.count(name), "{scenario}: {name}");
+        }
+        assert!(names.contains("hello") || names.contains("projectHello"), "{scenario}: {names:?}");
+        let bytes: u64 = rows.iter().filter(|row| row.what == "message").filter_map(|row| row.bytes).sum();
+        assert_eq!(bytes, one(&recording.path()).bytes(), "{scenario}");
+        let times: Vec<f64> = rows.iter().filter_map(|row| row.t).collect();
+        assert!(times.is_sorted(), "{scenario}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_truncated_recording_is_shown() {
+    let original = require!(folder());
+    let dir = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(&original).unwrap().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("v1_basic.") {
+            fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+        }
+    }
+    let data = dir.path().join("v1_basic.data0.a2h.bin");
+    let bytes = fs::read(&data).unwrap();
+    fs::write(&data, &bytes[..50_000]).unwrap();
+    let ((rows, totals), (all, _)) = (rows(dir.path()), rows(&original.join("v1_basic")));
+    assert!(rows.len() > 1000 && rows.len() < all.len(), "{} of {}", rows.len(), all.len());
+    assert_eq!(totals.damage.len(), 1, "{:?}", totals.damage);
+    assert_eq!(totals.damage[0].stream.to_string(), "v1_basic.data0.a2h");
+    // Bytes of another protocol.
+    fs::write(&data, [&bytes[..2], &[0xff; 100]].concat()).unwrap();
+    let (rows, totals) = self::rows(dir.path());
+    assert!(totals.undecoded > 0);
+    let undecoded = rows.iter().find(|row| row.is_undecoded).unwrap();
+    assert_eq!(undecoded.fields.as_ref().unwrap()[0].name, "error");
 }
 
 #[test]

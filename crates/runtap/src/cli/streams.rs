@@ -35,9 +35,10 @@ Examples:
   runtap inspect trace.nettrace | head -30
   runtap inspect trace.nettrace --format json | jq '.blocks[] | select(.damage)'
   runtap inspect talk.jsonl                    a transcript of 'runtap record'
+  runtap inspect run.dir                       a recording of 'runtap jvm hq --record'
   runtap inspect talk.jsonl --format json | jq '.rows[].name'")]
 pub(crate) struct Inspect {
-    /// The recording or transcript; '-' is stdin
+    /// The recording (of a .NET or Java program) or transcript; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,

@@ -1,4 +1,5 @@
-//! `runtap inspect FILE`: lists the blocks of a recording with their offsets, or the decoded messages of a transcript.
+//! `runtap inspect FILE`: lists the blocks of a recording with their offsets, or the decoded messages of a transcript or of
+//! a recording of Java agents.
 
 use std::io::{BufRead as _, BufReader};
 
@@ -10,7 +11,7 @@ use runtap_text::{layout_heading, layout_row};
 
 mod transcript;
 
-use self::transcript::transcript;
+use self::transcript::{java, transcript};
 use super::recording::warn_of;
 use crate::cli::Inspect;
 use crate::exit::{self, expected};
@@ -22,6 +23,9 @@ const NEITHER: &str = "it is neither a recording (nettrace) nor a transcript (JS
 
 pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
+    if runtap_jvm::recording::is_recording(path) {
+        return java(options, output);
+    }
     let mut file = BufReader::with_capacity(1 << 16, open_input(path, options.max_size.of())?);
     // A recording starts with the name of its format, a transcript with a JSON object.
     let start =

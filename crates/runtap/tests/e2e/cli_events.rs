@@ -217,7 +217,7 @@ fn usage_errors_are_reported() {
     fs::write(&file, "").unwrap();
     let file = file.to_str().unwrap();
     let wrong = runtap(["events", file, "--filter", "id = 1 and nme = 2"]);
-    wrong.expect_code(2).says("did you mean 'name'? (column 12)").says("id = 1 and nme = 2\n             ^^^");
+    wrong.expect_code(2).says("did you mean 'name'? (column 12)").says("id = 1 and nme = 2\n           ^^^");
     runtap(["events", file, "--format", "speedscope"]).expect_code(2).says("invalid value 'speedscope'");
     runtap(["events", file, "--count", "--stacks"]).expect_code(2);
     runtap(["events", file, "--count", "--format", "csv"]).expect_code(2);

@@ -34,6 +34,24 @@ fn are_equal(one: &[&str], other: &[&str]) {
 }
 
 #[test]
+fn inspect_shows_the_messages_of_a_recording() {
+    let [basic, _] = require!(recordings());
+    let text = run(&["inspect", &basic]);
+    text.expect_code(0);
+    let hello = "v1_basic.ctl    a2h          2  message hello (0x0000)";
+    assert!(text.text().contains(hello), "{text}");
+    let document = run(&["inspect", &basic, "--format", "json"]).json();
+    assert_eq!(document["schema"], "runtap.transcript/1");
+    assert_eq!((&document["connections"], &document["undecoded"]), (&2.into(), &0.into()));
+    let rows = document["rows"].as_array().unwrap();
+    let entries = rows.iter().filter(|row| row["name"] == "methodEntry").count();
+    let shown = text.text().matches("message methodEntry (0x0014)").count();
+    assert_eq!((entries, shown), (2542, 2542));
+    let wrong = run(&["inspect", &format!("{basic}.ctl.h2a.bin.gz")]);
+    wrong.expect_code(2);
+}
+
+#[test]
 fn files_are_those_of_jvm_report() {
     let [basic, pause] = require!(recordings());
     let dir = folder();

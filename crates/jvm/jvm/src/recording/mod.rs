@@ -8,12 +8,12 @@
 //!  hq::Hq ──Recorder──▶ Folder       AGENT.ctl.a2h.bin  AGENT.data0.a2h.bin  …  + .chunks.tsv, marks.tsv
 //!                                        │ find
 //!                                        ▼
-//!                       RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations and
-//! damage
+//!                  RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations, damage
 //!                                        │                    │
-//!                                        ├─ CalledMethods: A − B, A ∩ B, A ∪ B
-//!                                        ├─ Difference: before and after
-//!                                        └─ profile: a runtap_model::Trace, for the sinks (JavaSource)
+//!                                        │                    ├─ CalledMethods: A − B, A ∩ B, A ∪ B
+//!                                        │                    ├─ Difference: before and after
+//!                                        │                    └─ profile: a runtap_model::Trace (JavaSource)
+//!                                        └─ inspect: connections and messages as rows
 //! ```
 //!
 //! - [`Folder`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
@@ -22,15 +22,16 @@
 //!   the order of time. A recording always gives the same trace. The memory used is limited by the limits of the
 //!   trace, whatever the length of the recording.
 //! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
-//!
 //! - [`Operand`] is a recording, or a part of it, as users name it; [`LoadedRecording`] has its replayed agents, with
 //!   what is missing from them.
+//! - [`inspect`] decodes the messages of all connections for display.
 //!
 //! This module neither prints nor listens, and knows no formats of profiles.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod chunks;
+mod conversation;
 mod difference;
 mod error;
 mod find;
@@ -48,6 +49,7 @@ mod stream;
 mod writer;
 
 pub use chunks::{Row, RowProblem, Rows};
+pub use conversation::{ConversationTotals, inspect};
 pub use difference::{Difference, MethodChange, MethodNumbers, Order, Totals, have_times};
 pub use error::Error;
 pub use find::{RecordedAgent, StreamFiles, find, is_recording};

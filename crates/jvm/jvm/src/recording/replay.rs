@@ -153,7 +153,7 @@ fn hand_over(model: &mut Model, take: &mut Take<'_>) {
 }
 
 /// Returns the stream with the earliest bytes or end.
-fn earliest(streams: &[Stream], has_said_hello: bool) -> Option<(usize, Duration)> {
+pub(crate) fn earliest(streams: &[Stream], has_said_hello: bool) -> Option<(usize, Duration)> {
     let each = streams.iter().enumerate().filter_map(|(index, stream)| {
         let (at, is_end) = match stream.next() {
             Next::Bytes(at) => (at, false),
@@ -174,7 +174,7 @@ fn earliest(streams: &[Stream], has_said_hello: bool) -> Option<(usize, Duration
 }
 
 /// Determines the dialect from the agent's first bytes and, if necessary, from its configuration.
-fn detect_dialect(recorded: &RecordedAgent, streams: &[Stream]) -> Result<Dialect, Error> {
+pub(crate) fn detect_dialect(recorded: &RecordedAgent, streams: &[Stream]) -> Result<Dialect, Error> {
     let Some(control) = recorded.control() else {
         return Err(Error::NoControl { path: "".into(), agent: recorded.agent.clone() });
     };

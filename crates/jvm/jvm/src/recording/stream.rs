@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::recording::chunks::{Row, Rows, RowsError};
 use crate::recording::error::Error;
 use crate::recording::find::StreamFiles;
+use crate::recording::replay::Damage;
 
 /// The maximum number of bytes that are read at once.
 pub(crate) const READ_SIZE: usize = 64 << 10;
@@ -157,6 +158,12 @@ impl Stream {
             self.advance();
         }
         Ok(buffer.get(..size).unwrap_or_default())
+    }
+
+    /// Returns the damage that was found.
+    pub(crate) fn into_damage(self) -> Option<Damage> {
+        let (offset, reason) = self.damage?;
+        Some(Damage { stream: self.files.name, offset, reason })
     }
 
     /// Stops reading: the end was handled, or the rest is not needed.

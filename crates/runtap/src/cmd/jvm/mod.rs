@@ -9,7 +9,7 @@ mod report;
 
 pub(super) use self::agents::instead_of_attaching;
 pub(super) use self::hq::{collect_from, has_live_view};
-pub(super) use self::report::{convert, diff, find_operand, report_kind};
+pub(super) use self::report::{classify_error, convert, diff, find_operand, report_kind};
 
 use crate::cli::{Jvm, JvmVerb};
 use crate::output::Output;

@@ -339,7 +339,7 @@ fn code_of(agent: &LoadedAgent) -> u8 {
 }
 
 /// Adds an exit code and a hint to an error.
-pub(super) fn classify_error(error: Error) -> anyhow::Error {
+pub(in crate::cmd) fn classify_error(error: Error) -> anyhow::Error {
     if !error.is_rejection() {
         return error.into();
     }
