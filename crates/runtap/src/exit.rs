@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use runtap_target::messages::ErrorMessage;
+
 use crate::cmd::convert;
 
 /// Success.
@@ -62,6 +64,11 @@ pub(crate) fn with_list(
     hint: impl Into<Option<String>>,
 ) -> anyhow::Error {
     ExpectedError { code, message: message.into(), list, hint: hint.into() }.into()
+}
+
+/// Creates an error with the message of a library.
+pub(crate) fn with_message(code: u8, ErrorMessage { text, list, hint }: ErrorMessage) -> anyhow::Error {
+    with_list(code, text, list, hint)
 }
 
 /// Creates an error for invalid usage.

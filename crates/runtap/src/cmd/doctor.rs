@@ -3,10 +3,10 @@
 use runtap_discover::ProcessKind;
 use runtap_target::Diagnosed;
 use runtap_target::doctor::Finding;
+use runtap_target::fixes;
 use runtap_text::TextOptions;
 use runtap_text::document::{Examined, FindingRow, FindingsDocument};
 
-use super::fix;
 use super::target::examine;
 use crate::cli::Processes;
 use crate::exit;
@@ -78,7 +78,7 @@ async fn findings(findings: &[Finding]) -> Vec<FindingRow<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: fix::text_after_checking_jvm(&finding.fixes).await,
+            fix: fixes::text_after_checking_jvm(&finding.fixes).await,
         });
     }
     rows

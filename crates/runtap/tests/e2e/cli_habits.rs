@@ -123,8 +123,8 @@ fn the_first_format_is_converted_to_the_current_one() {
 fn impossible_requests_are_reported() {
     let gone = "4294967295";
     let trace = |more: &[&str]| runtap(["trace", "-p", gone].iter().chain(more));
-    trace(&["--providers", "A:1:9"]).expect_code(3).says("A: levels end at 5 (Verbose)");
-    trace(&["--clrevents", "gc", "--clreventlevel", "6"]).expect_code(3).says("levels end at 5");
+    trace(&["--providers", "A:1:9"]).expect_code(3).says("A: the highest level is 5 (Verbose)");
+    trace(&["--clrevents", "gc", "--clreventlevel", "6"]).expect_code(3).says("the highest level is 5");
     trace(&["--profile", ""]).expect_code(3).says("--profile is empty").says("list-profiles");
     let stopping = ["--providers", DEMO, "--stopping-event-provider-name", "Other"];
     trace(&stopping).expect_code(3).says("Other is not recorded").says("never comes");

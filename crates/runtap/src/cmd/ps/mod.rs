@@ -46,7 +46,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return remote::run(options, output).await;
     }
     if let Some(address) = options.name.as_deref().filter(|name| RemoteAddress::is_other(name)) {
-        return Err(spec_error(SpecError::OtherAddress(address.to_owned())));
+        return Err(spec_error(&SpecError::OtherAddress(address.to_owned())));
     }
     if options.watch {
         return watch::run(options, output).await;

@@ -5,16 +5,14 @@ use std::io::{self, IsTerminal};
 use runtap_clr::Filter;
 use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
-use runtap_record::providers::Request;
+use runtap_record::providers::{Request, messages};
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use runtap_text::advice;
 use tokio::task::JoinSet;
 
-use super::asked;
 use super::events::{choice, warn_of_unmet};
 use super::failure::{recording_error, with_pid};
 use super::interrupt::unless;
-use super::silence;
 use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
@@ -28,7 +26,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     }
     let request = resolve(options)?;
     for note in &request.notes {
-        output.note(asked::note(note));
+        output.note(messages::note(note));
     }
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, DotnetVerb::TAIL, output)).await?;
@@ -81,7 +79,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
             return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
         };
         let silence = printed.received.silence(&request.providers, after, overtaken);
-        let notes: Vec<_> = silence.iter().chain(printed.received.errors()).map(silence::note).collect();
+        let silences = silence.iter().chain(printed.received.errors());
+        let notes: Vec<_> = silences.map(|it| runtap_record::messages::silence(it, advice::NAMES)).collect();
         // Providers without events are reported by `silence`.
         if printed.matched.events > 0 {
             warn_of_unmet(&printed.matched, options.filter.is_some(), &result.subject(pid), output);
@@ -110,7 +109,7 @@ fn resolve(options: &Tail) -> anyhow::Result<Request> {
             "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
         ));
     }
-    Request::resolve(&options.events.selection()).map_err(|error| usage(asked::request_error(&error)))
+    Request::resolve(&options.events.selection()).map_err(|error| usage(messages::request_error(&error)))
 }
 
 /// Collects the result of all processes.

@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use runtap_mtp::FindError;
+use runtap_mtp::suite::dotnet_options::ignored_options;
 
-use super::{dotnet_words, usage};
+use super::usage;
 use crate::cli::Test;
 use crate::output::Output;
 
 /// Finds options that have no effect together, or that are in the wrong place.
 pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {
-    dotnet_words::report_unused(&options.without_meaning, output)?;
+    let ignored = ignored_options(&options.without_meaning);
+    let ignored = ignored.map_err(|error| usage(error.to_string(), error.replacement.to_owned()))?;
+    ignored.into_iter().for_each(|note| output.note(note));
     let unused = [
         ("--summary", options.summary),
         ("--report", !options.report.is_empty()),

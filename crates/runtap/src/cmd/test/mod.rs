@@ -1,7 +1,6 @@
 //! `runtap test`: runs the selected tests, prints events as text or JSON, and writes reports at the end. The run itself is
 //! implemented by [`runtap_mtp`].
 
-mod dotnet_words;
 mod help;
 mod mistakes;
 mod reports;
@@ -23,7 +22,6 @@ use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
 use runtap_text::test::{describe, nothing, print_beside, printed};
 
-pub(super) use self::dotnet_words::normalize_args;
 use self::request::Request;
 use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};

@@ -18,20 +18,19 @@ use std::process::ExitStatus;
 
 use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
-use runtap_record::providers::{Request, Requested};
-use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
+use runtap_record::providers::{Request, Requested, messages};
+use runtap_record::{Command, Io, Prepared, Reporter, Specification, StopEvent, Stops, Target};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use self::keyboard::stop_on_enter;
 use self::show::EventPrinter;
-pub(super) use self::show::{describe_peer, guard_arguments, show_guard_event};
+pub(super) use self::show::{guard_arguments, print_messages};
 pub(super) use self::signal::signal_of;
-use super::asked;
 use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
 use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
-use crate::cli::Trace;
+use crate::cli::{StoppingEvent, Trace};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -48,12 +47,14 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
         output.note("--view, --evented, --merge-threads and --compat have no effect on a nettrace file, which has everything that is recorded");
     }
     (spec.children, spec.merge) = (options.several.children, options.several.merge);
-    spec.stop_event = spec::stop_event(&options.stopping)?;
+    let StoppingEvent { provider, name, payload } = &options.stopping;
+    spec.stop_event = StopEvent::from_options(provider.as_deref(), name.as_deref(), payload.as_deref())
+        .map_err(|error| exit::usage(error.to_string()))?;
     spec.connect_timeout = options.dial_in;
     if let Some(event) = &spec.stop_event
         && let Some(unreachable) = event.unreachable(&request.providers)
     {
-        output.warning(asked::unreachable(event, &unreachable));
+        output.warning(messages::unreachable(event, &unreachable));
     }
     print_request(&request, output);
     if !options.command.is_empty() {
@@ -77,7 +78,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
 
 fn print_request(request: &Request, output: Output) {
     for note in &request.notes {
-        output.note(asked::note(note));
+        output.note(messages::note(note));
     }
     for Requested { provider, by } in &request.providers {
         let (name, level) = (&provider.name, provider.level);
@@ -85,7 +86,7 @@ fn print_request(request: &Request, output: Output) {
             "{name}  {:#018x}  {level:?}({})  {}",
             provider.keywords,
             level.number(),
-            asked::option(*by)
+            messages::option(*by)
         ));
     }
 }

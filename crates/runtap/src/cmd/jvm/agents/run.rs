@@ -7,6 +7,7 @@ use runtap_jvm::agents::{TargetAgents, names_jdk_class};
 use runtap_jvm_attach::{AgentOptions, JAVA_TOOL_OPTIONS, built_for_musl, is_java, keep, with_agent};
 use runtap_os::my_uid;
 use runtap_record::{Command, Io, Launched, Stops};
+use runtap_target::fixes;
 use runtap_text::units::Things;
 
 use super::carried;
@@ -14,7 +15,6 @@ use super::collection::Collection;
 use super::hq;
 use super::program::explain;
 use crate::cli::JvmRun;
-use crate::cmd::fix;
 use crate::cmd::trace::{exit_code, ours};
 use crate::exit;
 use crate::output::Output;
@@ -75,7 +75,7 @@ fn check_c_library(java: &OsStr) -> anyhow::Result<()> {
         "{} runs on musl (Alpine Linux), and the agent is made for glibc: its JVM can't load it",
         path.display()
     );
-    Err(exit::expected(exit::REFUSED, message, fix::text(&[Fix::OriginalAgent])))
+    Err(exit::expected(exit::REFUSED, message, fixes::text(&[Fix::OriginalAgent])))
 }
 
 /// Explains why a command could not be started. The system reports a file that is not executable as a missing permission.
