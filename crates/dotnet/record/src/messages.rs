@@ -7,21 +7,10 @@ use runtap_discover::Fix;
 use runtap_nettrace::Partial;
 use runtap_os::shell;
 use runtap_target::fixes;
-use runtap_target::messages::peer_name;
+use runtap_target::messages::{Message, peer_name};
 
 use crate::event::Event;
 use crate::{Missing, ResumeError, Resumption, Silence, dump};
-
-/// A message with its weight.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
-    /// For users who want to know more.
-    Detail(String),
-    /// For all users.
-    Note(String),
-    /// A problem that may make the result useless.
-    Warning(String),
-}
 
 /// Returns the message for an event. `None` for progress and for events that carry data to be formatted elsewhere.
 pub fn event(event: &Event) -> Option<Message> {

@@ -18,6 +18,17 @@ pub const PICK_ONE: &str = "Pick one with -p.";
 /// The next step if a name matches several processes, for verbs with `--all`.
 pub const PICK_OR_ALL: &str = "Pick one with -p, or use --all to select all of them.";
 
+/// A message with its weight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// For users who want to know more.
+    Detail(String),
+    /// For all users.
+    Note(String),
+    /// A problem that may make the result useless.
+    Warning(String),
+}
+
 /// An error as it is presented to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorMessage {
@@ -174,33 +185,33 @@ pub fn invalid_choice(answer: &str, of: usize) -> String {
     format!("'{answer}' is not a number from 1 to {of}, or a process id of the list")
 }
 
-/// Formats a remark about the choice of a target.
-pub fn remark(remark: &Remark<'_>) -> String {
-    match remark {
-        Remark::Connecting { pid, endpoint } => format!("querying process {pid} on {endpoint}"),
-        Remark::Router { pid, path } => format!(
+/// Returns the message for a remark about the choice of a target. `None` for [`Remark::Listening`].
+pub fn remark(remark: &Remark<'_>) -> Option<Message> {
+    Some(match remark {
+        Remark::Listening(_) => return None,
+        Remark::Connecting { pid, endpoint } => {
+            Message::Detail(format!("querying process {pid} on {endpoint}"))
+        }
+        Remark::Router { pid, path } => Message::Note(format!(
             "Process {pid} is a router. To query the program behind it, use --diagnostic-port {}.",
             shell::path(path)
-        ),
+        )),
         Remark::SkippedOtherUsers { name, processes } => {
             let list = limited_list(processes, |process| format!("{} ({})", process.pid, process.user), "");
-            format!(
+            Message::Note(format!(
                 "Skipped processes named '{name}' that belong to other users: {}. Use --user NAME to select them.",
                 list.join(", ")
-            )
+            ))
         }
-        Remark::Listening(port) => {
-            format!("waiting for a program that connects to {}", port.path().display())
-        }
-        Remark::RejectedPeer(peer) => format!(
+        Remark::RejectedPeer(peer) => Message::Warning(format!(
             "{} connected and was disconnected: only a program of your own or of root is accepted here; still waiting",
             peer_name(*peer)
-        ),
-        Remark::NotInspected(processes) => format!(
+        )),
+        Remark::NotInspected(processes) => Message::Warning(format!(
             "could not check whether {processes} processes are .NET: they, or other processes of their users, have more \
              memory mappings than runtap reads; 'runtap doctor PID' examines a single process"
-        ),
-    }
+        )),
+    })
 }
 
 /// Describes the peer of a connection by the process id and user that the kernel reports.

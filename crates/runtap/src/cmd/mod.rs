@@ -112,7 +112,7 @@ fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
         )
     };
     if words.get(1).is_some_and(|verb| verb == "router") {
-        router::normalize_args(&mut words);
+        runtap_route::router::normalize_args(&mut words);
     }
     mtp::normalize_args(&mut words);
     if words.get(1).is_some_and(|verb| verb == "test") {

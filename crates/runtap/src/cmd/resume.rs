@@ -7,7 +7,7 @@ use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use super::failure::explain;
 use super::named_port::warn_of_exposure;
 use super::target::{DotnetVerb, each, resolve, target_spec};
-use super::trace::{guard_arguments, print_messages};
+use super::trace::guard_arguments;
 use crate::cli::Resume;
 use crate::exit::{self, expected};
 use crate::output::Output;
@@ -38,7 +38,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
 fn show(what: Resumption<'_>, output: Output) {
     match what {
         Resumption::TakenOver(port) => warn_of_exposure(port, output),
-        what => print_messages(messages::resumption(&what), output),
+        what => output.messages(messages::resumption(&what)),
     }
 }
 

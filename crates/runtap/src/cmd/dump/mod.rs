@@ -16,7 +16,6 @@ use runtap_target::{ResolvedTarget, fixes};
 use super::failure::explain;
 use super::interrupt::unless;
 use super::target::{DotnetVerb, choose_all, each, reject_remote};
-use super::trace::print_messages;
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -112,7 +111,7 @@ fn show(event: &Event<'_>, kind: &str, output: Output) {
             output.status(format_args!("{} s: {} written", elapsed.as_secs(), Bytes(*written)));
         }
         Event::Over => output.end_status(),
-        event => print_messages(messages::dump_event(event, kind), output),
+        event => output.messages(messages::dump_event(event, kind)),
     }
 }
 

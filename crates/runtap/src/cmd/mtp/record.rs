@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use runtap_mtp::transcript::{Application, Outcome, Server, Signals, TestPipe, run as run_application};
 use runtap_mtp::{Module, ModuleKind};
-use runtap_os::in_a_thread;
+use runtap_os::{exit_code, in_a_thread};
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
 use runtap_text::test::transcript::{RecordedDocument, tally};
@@ -18,7 +18,7 @@ use runtap_transcript::{Error as TranscriptError, Header, Journal, create};
 
 use super::write_script;
 use crate::cli::MtpRecord;
-use crate::cmd::record::{code_of, stop_requests};
+use crate::cmd::record::stop_requests;
 use crate::cmd::{block_on, dotnet};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -112,7 +112,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     })?;
     let header = header(options, &server);
     let journal = Journal::begin::<TestPipe>(Box::new(file), header)
-        .map_err(|error| expected(exit::FAILED, format!("can't write {}: {error}", path.display()), None))?;
+        .map_err(|error| expected(exit::FAILED, format!("cannot write {}: {error}", path.display()), None))?;
     let journal = Arc::new(journal);
     let signals = Signals::default();
     let (own, forwarded) = (Arc::clone(&journal), signals.clone());
@@ -162,7 +162,7 @@ fn report_outcome(
     output: Output,
 ) -> anyhow::Result<u8> {
     let is_truncated = outcome.totals.is_truncated;
-    let code = code_of(outcome.status);
+    let code = exit_code(outcome.status).unwrap_or(exit::FAILED);
     if let Some(error) = journal.take_failure() {
         output.warning(format_args!("{} ends early: {error}", path.display()));
     }

@@ -13,14 +13,9 @@ pub(super) struct Terminal(pub(super) Output);
 
 impl Dialogue for Terminal {
     fn remark(&self, remark: Remark<'_>) {
-        let output = self.0;
-        match &remark {
-            Remark::Listening(port) => note_listening(port, output),
-            Remark::Connecting { .. } => output.detail(messages::remark(&remark)),
-            Remark::Router { .. } | Remark::SkippedOtherUsers { .. } => {
-                output.note(messages::remark(&remark))
-            }
-            Remark::RejectedPeer(_) | Remark::NotInspected(_) => output.warning(messages::remark(&remark)),
+        match remark {
+            Remark::Listening(port) => note_listening(port, self.0),
+            remark => self.0.messages(messages::remark(&remark)),
         }
     }
 

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use runtap_record::messages::{self, Message};
-use runtap_record::{Event, Progress, Specification};
+use runtap_record::{Event, Progress, Specification, messages};
 
 use crate::cmd::convert;
 use crate::cmd::recording;
@@ -37,7 +36,7 @@ impl EventPrinter {
             Event::Recorded => {}
             Event::Note(note) => convert::say(&note, output),
             Event::LeftOut { path, partial } => recording::warn_of(&path, &partial.into(), output),
-            event => print_messages(messages::event(&event), output),
+            event => output.messages(messages::event(&event)),
         }
     }
 
@@ -82,17 +81,6 @@ impl EventPrinter {
             Bytes(bytes),
             Bytes(rate)
         ));
-    }
-}
-
-/// Prints a message of a recording.
-pub(in crate::cmd) fn print_messages(messages: impl IntoIterator<Item = Message>, output: Output) {
-    for message in messages {
-        match message {
-            Message::Detail(text) => output.detail(text),
-            Message::Note(text) => output.note(text),
-            Message::Warning(text) => output.warning(text),
-        }
     }
 }
 

@@ -10,7 +10,6 @@ use runtap_record::providers::{Request, user_events_config};
 use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome, messages};
 use runtap_text::document::TracepointsDocument;
 
-use super::print_messages;
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
 use crate::cmd::failure::explain;
@@ -44,7 +43,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
 
     let show = |event: UserEvent<'_>| {
-        print_messages([messages::user_event(&event, pid, &tracepoints)], output);
+        output.messages([messages::user_event(&event, pid, &tracepoints)]);
     };
     let (duration, resume) = (recording.duration, recording.resume_runtime);
     let recorder = UserEvents { config, descriptor, duration, resume };

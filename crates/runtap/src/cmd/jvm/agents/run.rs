@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use runtap_discover::Fix;
 use runtap_jvm::agents::{TargetAgents, names_jdk_class};
 use runtap_jvm_attach::{AgentOptions, JAVA_TOOL_OPTIONS, built_for_musl, is_java, keep, with_agent};
-use runtap_os::my_uid;
+use runtap_os::{exit_code, my_uid};
 use runtap_record::{Command, Io, Launched, Stops};
 use runtap_target::fixes;
 use runtap_text::units::Things;
@@ -15,7 +15,7 @@ use super::collection::Collection;
 use super::hq;
 use super::program::explain;
 use crate::cli::JvmRun;
-use crate::cmd::trace::{exit_code, ours};
+use crate::cmd::trace::ours;
 use crate::exit;
 use crate::output::Output;
 
@@ -48,7 +48,7 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
         ));
     }
     let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
-    let command_code = exit_code(status);
+    let command_code = exit_code(status).unwrap_or(u8::MAX);
     if !collection.has_agents() {
         match collection.refused_users() {
             0 => output
