@@ -67,7 +67,7 @@ pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
-use crate::units::parse_megabytes;
+use runtap_text::units::parse_megabytes;
 
 /// The help of the program. It lists the verbs by topic, unlike the placeholder `{subcommands}`; a test compares the lists with
 /// the verbs.

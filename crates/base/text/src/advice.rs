@@ -104,11 +104,29 @@ pub fn for_report(kind: ReportKind, view: View) -> &'static str {
     }
 }
 
+/// Formats why a report is empty, in the view that was requested. A recording does not state which events were enabled, so the
+/// cause is unknown.
+pub fn empty_report(kind: ReportKind, requested: Option<View>) -> String {
+    let view = requested.unwrap_or(View::Cpu);
+    let of_view = if kind == ReportKind::Cpu { format!(" in view '{view}'") } else { String::new() };
+    let advice = match view {
+        // Without an explicit view, all samples are shown.
+        View::Cpu if kind == ReportKind::Cpu && requested.is_some() => {
+            "--view thread-time shows waiting threads too"
+        }
+        view => for_report(kind, view),
+    };
+    format!(
+        "No {}{of_view} in this recording: either none occurred, or their events were not enabled ({advice}).",
+        report_subject(kind)
+    )
+}
+
 /// Returns the subject of a report as a plural noun for use in a sentence.
-pub fn report_subject(kind: ReportKind) -> &'static str {
+fn report_subject(kind: ReportKind) -> &'static str {
     match kind {
         ReportKind::Cpu => "samples",
-        ReportKind::Gc => "collections",
+        ReportKind::Gc => "garbage collections",
         ReportKind::Alloc => "allocations",
         ReportKind::Exceptions => "exceptions",
         ReportKind::Contention => "waits for locks",

@@ -46,6 +46,19 @@ impl ErrorMessage {
     }
 }
 
+/// Parses a process id.
+///
+/// # Errors
+/// Returns an error that names the option for what the text seems to be.
+pub fn parse_pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_no_number| {
+        if RemoteAddress::is_meant(text) {
+            return format!("'{text}' is not a process id; specify it as TARGET, or with --diagnostic-port");
+        }
+        format!("'{text}' is not a process id; use -n for a name")
+    })
+}
+
 /// Returns the message for an invalid target specification.
 pub fn spec_error(error: &SpecError) -> ErrorMessage {
     let hint = match error {

@@ -12,7 +12,7 @@ use runtap_demo::jvm::Dialect;
 use crate::cli::{AgentVersion, DemoJvm, DemoJvmAgent, JvmHq};
 use crate::exit;
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// Runs the built-in program that imitates a Java program with an agent.
 pub(super) fn run_agent(options: &DemoJvmAgent) -> anyhow::Result<u8> {

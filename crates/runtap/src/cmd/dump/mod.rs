@@ -19,7 +19,7 @@ use super::target::{DotnetVerb, choose_all, each, reject_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Bytes;
+use runtap_text::units::Bytes;
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;

@@ -10,7 +10,7 @@ use super::{each, warn_if_missing, write_script};
 use crate::cli::MtpReplay;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// The variable in which a server passes the `ExecutionId` shared by all processes of an application.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";

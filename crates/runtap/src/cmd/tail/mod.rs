@@ -17,7 +17,7 @@ use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::{Output, shared_stdout};
-use crate::units::Things;
+use runtap_text::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;

@@ -9,7 +9,7 @@ use runtap_record::{Event, Progress, Specification, messages};
 use crate::cmd::convert;
 use crate::cmd::recording;
 use crate::output::Output;
-use crate::units::{Bytes, Clock, Lost, Span, Things};
+use runtap_text::units::{Bytes, Clock, Lost, Span, Things};
 
 /// Prints the events of a recording.
 pub(super) struct EventPrinter {

@@ -8,7 +8,7 @@ use crate::cmd::convert::output_file;
 use crate::cmd::failure::recording_error;
 use crate::exit;
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// Prints the summary of a recording and returns the exit code.
 ///

@@ -17,7 +17,7 @@ use crate::cmd::interrupt::unless;
 use crate::cmd::target::{DotnetVerb, choose, reject_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Clock;
+use runtap_text::units::Clock;
 
 pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> anyhow::Result<u8> {
     let recording = &options.recording;

@@ -8,7 +8,7 @@ use runtap_target::java;
 use crate::cli::JvmTarget;
 use crate::exit::{self, with_message};
 use crate::output::Output;
-use crate::units::parse_pid;
+use runtap_target::messages::parse_pid;
 
 /// Returns the program that the target selects.
 ///

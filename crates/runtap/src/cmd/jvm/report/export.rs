@@ -15,7 +15,7 @@ use crate::cli::unsuitable;
 use crate::cmd::convert::{self, NotePrinter};
 use crate::exit::{self, usage};
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// The files to write from a recording.
 #[derive(Debug)]
