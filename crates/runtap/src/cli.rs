@@ -334,7 +334,7 @@ impl Verb {
 /// Returns a parser for the path of an input file, in which `-` is stdin.
 fn input_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true if cfg!(windows) => Err("standard input can't be read as a file on Windows; give a file"),
+        true if cfg!(windows) => Err("standard input can't be read as a file on Windows; specify a file"),
         true => Ok(PathBuf::from(STDIN)),
         false => Ok(path),
     })

@@ -223,7 +223,7 @@ fn other_readers_find_the_counts_of_the_agent() {
 fn mistakes_are_reported_before_a_file_is_written() {
     let folder = require!(folder());
     let wrong: [(&[&str], &str); 6] = [
-        (&["v1_basic", "--coverage", "emma"], "no coverage format: one of lcov, jacoco, cobertura"),
+        (&["v1_basic", "--coverage", "emma"], "not a coverage format; valid values: lcov, jacoco, cobertura"),
         (
             &["v1_basic", "--coverage", "lcov=a", "--coverage", "jacoco=a"],
             "two coverage files have one place",

@@ -117,7 +117,7 @@ pub(crate) fn unsuitable(why: Unsuitable) -> String {
             format.name()
         ),
         Unsuitable::OtherView { view, views } => format!(
-            "the recording has no view '{view}': choose one of {}",
+            "the recording has no view '{view}'; valid values: {}",
             views.iter().map(|view| view.name()).collect::<Vec<_>>().join(", ")
         ),
         Unsuitable::Timeless(format, view) => format!(

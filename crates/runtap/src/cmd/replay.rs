@@ -81,7 +81,9 @@ async fn play_runtime(
     output: Output,
 ) -> anyhow::Result<u8> {
     if options.target.any() {
-        return Err(usage("a target is for --as client; as the runtime, tools come to us"));
+        return Err(usage(
+            "a target applies only to --as client; with --as runtime, tools connect to runtap",
+        ));
     }
     if options.allow_changes {
         return Err(usage("--allow-changes is for --as client"));
@@ -89,7 +91,7 @@ async fn play_runtime(
     let mut directory = None;
     let (place, heard) = match &options.dial {
         Some(port) if talk.connects_to_tool() => (None, Heard::Connect(Endpoint::local(port))),
-        Some(_) => return Err(usage("no runtime had dialled in when this was recorded: use --listen")),
+        Some(_) => return Err(usage("no runtime connected to a tool when this was recorded; use --listen")),
         None if talk.connects_to_tool() => {
             return Err(usage(
                 "a runtime connected to a tool when this was recorded; specify the tool's port with --dial",

@@ -36,11 +36,11 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
     }
     let kind = cli::report_kind(&options.kind)?;
     if options.view.is_some() && kind != ReportKind::Cpu {
-        return Err(usage("--view applies only to the report cpu: the others have a view of their own"));
+        return Err(usage("--view applies only to report cpu; all other reports have a fixed view"));
     }
     if options.inclusive && kind != ReportKind::Cpu {
         return Err(usage(
-            "--inclusive applies only to the report cpu: the others are made of events, not of stacks",
+            "--inclusive applies only to report cpu; all other reports count events, not stacks",
         ));
     }
     let reporter = Reporter { kind, options, output };

@@ -131,7 +131,7 @@ pub(super) async fn target_error(error: Error, several: &str, output: Output) ->
         Error::Io(error) => error.into(),
         error => {
             if let Error::NotFound(error) = &error {
-                error.looked_at.iter().for_each(|step| output.detail(format_args!("looked at {step}")));
+                error.looked_at.iter().for_each(|step| output.detail(format_args!("Checked {step}")));
             }
             let is_usage = matches!(error, Error::NotSpecified | Error::NotInList { .. });
             let code = if is_usage { exit::USAGE } else { exit::NO_TARGET };

@@ -288,7 +288,7 @@ fn usage_errors_are_reported() {
     wrong(&["record", "-o", other.to_str().unwrap(), "--", "no-such-program"])
         .expect_code(125)
         .says("can't start");
-    wrong(&["replay", file]).expect_code(2).says("no server was given").says("--write-module");
+    wrong(&["replay", file]).expect_code(2).says("no server specified").says("--write-module");
     wrong(&["replay", file, "--", "--list-tests", "--dotnet-test-pipe", "/x"])
         .expect_code(2)
         .says("list its tests");

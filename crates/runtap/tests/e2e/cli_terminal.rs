@@ -138,7 +138,7 @@ fn a_process_is_picked_once() {
         terminal.type_in(&format!("{number}\n\u{4}"));
         let (text, code) = terminal.wait();
         assert_eq!(text.matches("which one").count(), 1, "{text}");
-        assert!(!text.contains("no target given"), "{text}");
+        assert!(!text.contains("no target specified"), "{text}");
         if verb == "info" {
             assert_eq!(code, Some(0), "{text}");
             let (_, told) = text.split_once("which one").unwrap();
@@ -200,7 +200,7 @@ fn enter_ends_a_recording() {
     let (pid, file) = (service.id().to_string(), path(&folder, "x.nettrace"));
     let trace = command(["trace", "-p", &pid, "--providers", DEMO, "-o", &file]);
     let mut terminal = Terminal::start(trace, 200);
-    terminal.wait_for("Enter or Ctrl-C ends it");
+    terminal.wait_for("Enter or Ctrl-C stops the recording");
     let text = terminal.text();
     assert!(text.contains(&format!("recording demo (process {pid}) into {file}")), "{text}");
     assert!(text.contains("providers: Runtap-Demo; Enter"), "{text}");
@@ -212,7 +212,7 @@ fn enter_ends_a_recording() {
     let limited = ["trace", "-p", &pid, "--providers", DEMO, "-o", &file, "--duration", "1500ms"];
     let (text, code) = Terminal::start(command(limited), 200).wait();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("1.5 s, Enter or Ctrl-C ends it") && text.contains(" left]"), "{text}");
+    assert!(text.contains("1.5 s, Enter or Ctrl-C stops the recording") && text.contains(" left]"), "{text}");
 }
 
 /// A launched command has exclusive use of the keyboard.
@@ -222,7 +222,7 @@ fn a_command_keeps_the_keyboard() {
     let file = path(&folder, "x.nettrace");
     let launched = trace_of(["-o", &file, "--show-child-io", "--providers", DEMO], &demo(&folder, "1"));
     let mut terminal = Terminal::start(launched, 200);
-    terminal.wait_for("Ctrl-C ends it");
+    terminal.wait_for("Ctrl-C stops the recording");
     assert!(!terminal.text().contains("Enter"), "{}", terminal.text());
     terminal.type_in("\n");
     let (text, code) = terminal.wait();

@@ -23,7 +23,7 @@ fn has_ticks(wine: &Wine, name: &str) -> Result<()> {
 pub(super) fn route(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let words = ["router", "server-client", "--ipc-server", "runtap-router", "-p", &pid];
-    let (_named, _) = wine.start(RUNTAP, &words, "tools dial ")?;
+    let (_named, _) = wine.start(RUNTAP, &words, "Connect tools to ")?;
     contains(&wine.works(&["info", "--diagnostic-port", "runtap-router,connect"])?, &["demo", &pid])?;
     let (_usual, router) =
         wine.start(RUNTAP, &["router", "server-client", "-p", &pid], "dotnet-trace collect -p ")?;

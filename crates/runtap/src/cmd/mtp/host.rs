@@ -69,16 +69,16 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     let mut command = options.command;
     let arguments = command.split_off(options.words.unwrap_or(command.len()).min(command.len()));
     if command.is_empty() {
-        return Err(usage("there is no command"));
+        return Err(usage("no command specified"));
     }
     // The remaining arguments are the server's, so errors use the exit codes that servers expect.
     let launch = match Launch::parse(arguments, &[]) {
         Ok(Some(launch)) => launch,
         Ok(None) => {
-            let hint = "--write-module FILE leaves a script that servers start: runtap test ./FILE";
+            let hint = "--write-module FILE writes a script that servers start: runtap test ./FILE";
             return Err(expected(
                 exit::USAGE,
-                "no server has started this".to_owned(),
+                "this verb must be started by a server".to_owned(),
                 Some(hint.to_owned()),
             ));
         }

@@ -44,7 +44,7 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
     if application.first().is_some_and(|first| is_started_by(module, first)) {
         let message =
             format!("{} is the application itself: the script would start itself", module.display());
-        return Err(expected(exit::USAGE, message, "give the script another name".to_owned()));
+        return Err(expected(exit::USAGE, message, "Choose another name for the script.".to_owned()));
     }
     if std::path::absolute(module)? == std::path::absolute(&options.output)? {
         return Err(usage(format!("{} can't be both the script and the recording", module.display())));

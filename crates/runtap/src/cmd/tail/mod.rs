@@ -22,7 +22,9 @@ use runtap_text::units::Things;
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
     if choice.filter.as_ref().is_some_and(Filter::needs_frames) {
-        return Err(usage("a live session has no names for stacks: the runtime tells them at its end"));
+        return Err(usage(
+            "a live session has no names for stacks, because the runtime sends them when the session stops",
+        ));
     }
     let request = resolve(options)?;
     for note in &request.notes {
@@ -52,7 +54,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let terminal = io::stdout().is_terminal();
     let style = options.format.unwrap_or(if terminal { Style::Text } else { Style::Json });
     if output.is_seen() {
-        output.note("waiting for events; Ctrl-C stops");
+        output.note("Waiting for events; Ctrl-C stops");
     }
     let mut waiting = JoinSet::new();
     for (number, (pid, tap)) in taps.into_iter().enumerate() {
@@ -106,7 +108,7 @@ fn session_config(options: &Tail, request: &Request) -> SessionConfig {
 fn resolve(options: &Tail) -> anyhow::Result<Request> {
     if options.events.is_empty() {
         return Err(usage(
-            "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
+            "No events selected. Use --clrevents, --providers or --profile (for example --clrevents gc+exception).",
         ));
     }
     Request::resolve(&options.events.selection()).map_err(|error| usage(messages::request_error(&error)))
@@ -157,7 +159,7 @@ impl TailResult {
             self.add_code(exit::PARTIAL);
         } else if !printed.is_whole {
             output.warning(format_args!(
-                "{subject}the process ended, or closed the connection, before the stream was complete"
+                "{subject}the process exited, or closed the connection, before the stream was complete"
             ));
             self.add_code(exit::PARTIAL);
         }
