@@ -202,7 +202,7 @@ fn enter_ends_a_recording() {
     let mut terminal = Terminal::start(trace, 200);
     terminal.wait_for("Enter or Ctrl-C stops the recording");
     let text = terminal.text();
-    assert!(text.contains(&format!("recording demo (process {pid}) into {file}")), "{text}");
+    assert!(text.contains(&format!("Recording demo (process {pid}) into {file}")), "{text}");
     assert!(text.contains("providers: Runtap-Demo; Enter"), "{text}");
     terminal.type_in("\n");
     let (text, code) = terminal.wait();

@@ -414,7 +414,7 @@ fn expressions_are_checked_first() {
 #[test]
 fn a_file_that_is_not_a_program_is_reported() {
     let finished = runtap(["jvm", "run", "--", "/etc/passwd"]);
-    finished.expect_code(125).says("can't start /etc/passwd: it is no program");
+    finished.expect_code(125).says("cannot start /etc/passwd: the file is not executable");
     assert!(!finished.stderr.contains("JAVA_TOOL_OPTIONS"), "nothing was started: {finished}");
 }
 

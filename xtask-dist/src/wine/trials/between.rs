@@ -35,7 +35,7 @@ pub(super) fn route(wine: &Wine) -> Result<()> {
         bail!("the token is too short");
     }
     let (_offer, address) = wine.start(RUNTAP, &["router", "listen", "127.0.0.1:0"], "runtap://")?;
-    let address = format!("runtap://{}", address.split(',').next().unwrap_or_default());
+    let address = format!("runtap://{}", address.split(' ').next().unwrap_or_default());
     contains(&wine.works(&["ps", &address])?, &[&pid])?;
     contains(&wine.works(&["info", &format!("{address}/{pid}")])?, &["demo"])
 }
@@ -71,7 +71,7 @@ pub(super) fn connect_to_port(wine: &Wine) -> Result<()> {
         bail!("runtimes can't use {port}: they prepend the folder of pipes");
     }
     let words = ["router", "client-client", "--ipc-client", "runtap-port-ü", "-p", &pid];
-    let (_router, _) = wine.start(RUNTAP, &words, "the runtime is")?;
+    let (_router, _) = wine.start(RUNTAP, &words, "Routing to ")?;
     if tool.ended(PATIENCE)? != Some(0) {
         bail!("the recording failed");
     }
