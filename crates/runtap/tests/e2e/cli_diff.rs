@@ -115,7 +115,9 @@ fn an_incomplete_view_is_reported() {
         [&["report", doubtful, "cpu"], &["convert", doubtful, "-o", out], &["diff", sound, doubtful]];
     for words in verbs {
         let told = runtap(words);
-        told.expect_code(0).says("shows 35 samples and excludes 65 samples in these same methods").says("thread-time");
+        told.expect_code(0)
+            .says("shows 35 samples and excludes 65 samples in these same methods")
+            .says("thread-time");
         assert_eq!(told.stderr.matches("marked them as waiting").count(), 1, "{told}");
         let insists = runtap(words.iter().chain(&["--view", "cpu"]));
         assert!(!insists.expect_code(0).stderr.contains("marked them as waiting"), "{insists}");

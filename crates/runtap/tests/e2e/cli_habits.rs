@@ -173,7 +173,7 @@ fn an_impossible_stopping_event_is_reported(trace: impl Fn(&[&str]) -> Finished)
 fn options_of_other_tools_are_supported() {
     let gone = "4294967295";
     runtap(["dump", "collect", "-p", gone]).expect_code(3).says(gone);
-    runtap(["dump", "collect"]).expect_code(3).says("called 'collect'");
+    runtap(["dump", "collect"]).expect_code(3).says("named 'collect'");
     runtap(["collect", "-p", gone, "--format", "Speedscope"]).expect_code(3).says(gone);
     let document = json(["list-profiles", "--format", "json"]);
     assert_eq!(document["schema"], "runtap.profiles/1");

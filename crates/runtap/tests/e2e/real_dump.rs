@@ -331,7 +331,11 @@ fn an_interrupted_dump_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     eventually("runtap asks", || said().contains("sent the request to the target").then_some(()));
     kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
     assert_eq!(dump.wait().unwrap().code(), Some(130));
-    assert!(said().contains("continues without runtap") && said().contains("is suspended until"), "{}", said());
+    assert!(
+        said().contains("continues without runtap") && said().contains("is suspended until"),
+        "{}",
+        said()
+    );
     assert!(!path.exists());
     // The message has the file's name, which is not the requested one: that appears only when the dump is complete.
     let said = said();

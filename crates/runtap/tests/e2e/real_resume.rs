@@ -121,6 +121,8 @@ fn every_connecting_process_is_resumed(runtime: &RealRuntime) -> Result<(), Skip
     program.wait_for("done");
     drop(resume);
     let nobody = format!("{}/nobody,listen", folder.path().display());
-    runtap(["resume", "--dport", &nobody, "--duration", "0.2"]).expect_code(3).says("no program has connected");
+    runtap(["resume", "--dport", &nobody, "--duration", "0.2"])
+        .expect_code(3)
+        .says("no program has connected");
     Ok(())
 }

@@ -112,7 +112,8 @@ fn a_few_deep_stacks_keep_both_ends() {
     let out = folder.path().join("out");
     let out_text = out.to_str().unwrap();
     let done = runtap(["jvm", "report", &recording, "--to", "folded", "--view", "calls", "-o", out_text]);
-    done.expect_code(0).says("152 stacks truncated to the first and last 512 frames; the deepest has 1,100 frames");
+    done.expect_code(0)
+        .says("152 stacks truncated to the first and last 512 frames; the deepest has 1,100 frames");
     assert_eq!(folded(&out), (u64::from(THREADS) * 1100, 1025));
 }
 
