@@ -165,7 +165,7 @@ fn agents_of_a_recording_are_one_report() {
     assert!(lcov.expect_code(0).text().contains("FNDA:197300,Counts.fib(I)I\n"), "{lcov}");
     report(folder.path(), ["many", "tree", "--merge-agents"])
         .expect_code(2)
-        .says("--merge-agents has no effect here");
+        .says("--merge-agents applies only to");
 }
 
 /// Directories of sources by their absolute paths, of which one does not exist: the files that are found have absolute paths.

@@ -217,7 +217,7 @@ fn options_without_an_effect_are_rejected() {
         &["--max-depth", "3"],
         &["--to", "folded", "-n", "3"],
     ] {
-        refused(&[&[&*path], words].concat(), 2, "has no effect here");
+        refused(&[&[&*path], words].concat(), 2, "applies only to");
     }
     for part in ["5s..1s", "1s..1s"] {
         refused(&[&format!("{path}#{part}")], 2, "its end is not after its start");
