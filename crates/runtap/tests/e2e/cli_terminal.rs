@@ -128,7 +128,7 @@ fn a_process_is_picked_once() {
     let service = service(&folder);
     for verb in ["info", "env", "perfmap disable"] {
         let mut terminal = Terminal::start(command(verb.split(' ')), 120);
-        terminal.wait_for("which one");
+        terminal.wait_for("Select a process");
         let text = terminal.text();
         let pid = service.id().to_string();
         let row =
@@ -137,11 +137,11 @@ fn a_process_is_picked_once() {
         // A second question would read the end of input.
         terminal.type_in(&format!("{number}\n\u{4}"));
         let (text, code) = terminal.wait();
-        assert_eq!(text.matches("which one").count(), 1, "{text}");
+        assert_eq!(text.matches("Select a process").count(), 1, "{text}");
         assert!(!text.contains("no target specified"), "{text}");
         if verb == "info" {
             assert_eq!(code, Some(0), "{text}");
-            let (_, told) = text.split_once("which one").unwrap();
+            let (_, told) = text.split_once("Select a process").unwrap();
             assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
         }
     }
@@ -154,23 +154,25 @@ fn a_process_is_picked_by_its_id_and_an_invalid_answer_is_reported() {
     let service = service(&folder);
     let pid = service.id().to_string();
     let mut terminal = Terminal::start(command(["info"]), 120);
-    terminal.wait_for("which one");
+    terminal.wait_for("Select a process");
     terminal.type_in("abc\n");
     terminal.wait_for("'abc' is not");
-    eventually("the second question", || (terminal.text().matches("which one").count() == 2).then_some(()));
+    eventually("the second question", || {
+        (terminal.text().matches("Select a process").count() == 2).then_some(())
+    });
     terminal.type_in(&format!("{pid}\n"));
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(0), "{text}");
-    let (_, told) = text.rsplit_once("which one").unwrap();
+    let (_, told) = text.rsplit_once("Select a process").unwrap();
     assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
 
     let mut terminal = Terminal::start(command(["info"]), 120);
-    terminal.wait_for("which one");
+    terminal.wait_for("Select a process");
     terminal.type_in("0\n");
     terminal.wait_for("'0' is not");
     terminal.type_in("2 x\n");
     let (text, code) = terminal.wait();
-    assert_eq!((code, text.matches("which one").count()), (Some(2), 2), "{text}");
+    assert_eq!((code, text.matches("Select a process").count()), (Some(2), 2), "{text}");
     assert!(text.contains("error: '2 x' is not"), "{text}");
 }
 
