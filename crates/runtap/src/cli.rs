@@ -70,7 +70,7 @@ pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
-use crate::units::parse_megabytes;
+use runtap_text::units::parse_megabytes;
 
 /// The help of the program. It lists the verbs by topic, unlike the placeholder `{subcommands}`; a test compares the lists with
 /// the verbs.
@@ -358,7 +358,7 @@ impl Verb {
 /// Returns a parser for the path of an input file, in which `-` is stdin.
 fn input_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true if cfg!(windows) => Err("standard input can't be read as a file on Windows; give a file"),
+        true if cfg!(windows) => Err("standard input can't be read as a file on Windows; specify a file"),
         true => Ok(PathBuf::from(STDIN)),
         false => Ok(path),
     })

@@ -4,7 +4,6 @@ mod cli;
 mod cmd;
 mod exit;
 mod output;
-mod units;
 
 fn main() -> std::process::ExitCode {
     cmd::main()

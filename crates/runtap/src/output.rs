@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use runtap_target::messages::Message;
 use runtap_text::document::Remark;
 pub(crate) use runtap_text::terminal_size::size;
 use runtap_text::terminal_size::{stderr_columns, stdout_columns};
@@ -27,10 +28,7 @@ pub(crate) struct Output {
     several: bool,
 }
 
-#[expect(
-    clippy::unused_self,
-    reason = "whoever prints needs an Output, so that printing can be told and tested"
-)]
+#[expect(clippy::unused_self, reason = "every function that prints has an Output as its parameter")]
 impl Output {
     /// Creates the output from the global options.
     pub(crate) fn new(global: &Global, json: bool) -> Self {
@@ -176,6 +174,17 @@ impl Output {
             match remark {
                 Remark::Note(text) => self.note(text),
                 Remark::Warning(text) => self.warning(text),
+            }
+        }
+    }
+
+    /// Prints messages of a library.
+    pub(crate) fn messages(self, messages: impl IntoIterator<Item = Message>) {
+        for message in messages {
+            match message {
+                Message::Detail(text) => self.detail(text),
+                Message::Note(text) => self.note(text),
+                Message::Warning(text) => self.warning(text),
             }
         }
     }

@@ -165,7 +165,7 @@ fn agents_of_a_recording_are_one_report() {
     assert!(lcov.expect_code(0).text().contains("FNDA:197300,Counts.fib(I)I\n"), "{lcov}");
     report(folder.path(), ["many", "tree", "--merge-agents"])
         .expect_code(2)
-        .says("--merge-agents has no effect here");
+        .says("--merge-agents applies only to");
 }
 
 /// Directories of sources by their absolute paths, of which one does not exist: the files that are found have absolute paths.
@@ -223,7 +223,7 @@ fn other_readers_find_the_counts_of_the_agent() {
 fn mistakes_are_reported_before_a_file_is_written() {
     let folder = require!(folder());
     let wrong: [(&[&str], &str); 6] = [
-        (&["v1_basic", "--coverage", "emma"], "no coverage format: one of lcov, jacoco, cobertura"),
+        (&["v1_basic", "--coverage", "emma"], "not a coverage format; valid values: lcov, jacoco, cobertura"),
         (
             &["v1_basic", "--coverage", "lcov=a", "--coverage", "jacoco=a"],
             "two coverage files have one place",

@@ -27,6 +27,7 @@
 //!   [source](source::ProfileSource) of profiles.
 //! - [`repair`]: creates a readable copy of a damaged recording; [`upgrade`]: converts the oldest format of recordings
 //!   to one that newer tools read.
+//! - [`failure`]: whether an error is the fault of the request, and the next step.
 //!
 //! This crate prints nothing; the texts of [`Note`]s are chosen by the caller.
 
@@ -34,6 +35,7 @@ mod content;
 mod convert;
 mod difference;
 mod error;
+pub mod failure;
 mod format;
 mod note;
 mod plan;

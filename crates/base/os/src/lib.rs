@@ -5,6 +5,7 @@
 //! - [`loopback`]: the user at the other end of a local TCP connection.
 //! - [`shell`]: quotes the arguments of suggested commands.
 //! - [`compressed`]: files that are decompressed as they are read (feature `compressed`).
+//! - [`exit_code`]: the exit code of a command, including the signal that terminated it.
 //! - [`in_a_thread`]: runs slow calls on a thread so that signals are still handled (feature `async`, like [`reaper`]).
 //! - `windows`: safe wrappers of Windows calls; the only module with `unsafe` code.
 //!
@@ -12,6 +13,7 @@
 
 #[cfg(feature = "compressed")]
 pub mod compressed;
+mod exit_code;
 pub mod loopback;
 pub mod output;
 mod random;
@@ -26,6 +28,7 @@ mod user;
 #[cfg(windows)]
 pub mod windows;
 
+pub use exit_code::exit_code;
 pub use random::{random, random_u64};
 #[cfg(feature = "async")]
 pub use thread::{allow_many_files, in_a_thread, in_named_thread};

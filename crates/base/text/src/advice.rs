@@ -7,22 +7,22 @@ use crate::Missing;
 use crate::units::{Count, Things};
 
 /// Why a recording has no method names, and how to record them.
-pub const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
-     which on a terminal ends a launched command too), and not with '--rundown false'; a truncated recording lacks them. \
-     'runtap trace --method-names' also records the names of methods that are compiled meanwhile, but not those of precompiled code";
+pub const NAMES: &str = "The runtime sends them only if the process is still running when the recording stops, and not with \
+     '--rundown false'; a truncated recording lacks them. Stop the recording first with --duration, or record with --method-names \
+     (which covers methods that are compiled during the recording, but not precompiled code).";
 
 /// Formats the warning that the view 'cpu' shows only some of the samples.
 pub fn few_samples(shown: u64, all: u64) -> String {
     format!(
-        "the view 'cpu' shows {} of {} samples; the others are marked as waiting. --view thread-time shows all of them",
+        "View 'cpu' shows {} of {} samples; the runtime marked the others as waiting. Use --view thread-time to include them.",
         Count(shown),
         Count(all)
     )
 }
 
 /// Why a target dropped events although its buffer was never full.
-pub const TOO_LARGE: &str = "whose size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
-     --buffersize. Only the program can make them smaller";
+pub const TOO_LARGE: &str = "because their size was above 64 KiB: its buffer was never full, and .NET drops events of that size with any \
+     --buffersize; only the program can make them smaller";
 
 /// Why a target dropped events, if both reasons are possible.
 pub const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger --buffersize, or record fewer events), or because their size was above \
@@ -31,11 +31,10 @@ pub const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger -
 /// Formats the warning that the view 'cpu' may lack many samples.
 pub fn doubtful_samples(shown: u64, doubtful: u64) -> String {
     format!(
-        "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
-         this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
-         suppresses this warning",
+        "View 'cpu' shows {} and excludes {} in these same methods because the runtime marked them as waiting. .NET 8 and 9 mark \
+         some running threads this way; use --view thread-time to include them (--view cpu suppresses this warning).",
         Things(shown, "sample"),
-        Count(doubtful)
+        Things(doubtful, "sample")
     )
 }
 
@@ -104,11 +103,29 @@ pub fn for_report(kind: ReportKind, view: View) -> &'static str {
     }
 }
 
+/// Formats why a report is empty, in the view that was requested. A recording does not state which events were enabled, so the
+/// cause is unknown.
+pub fn empty_report(kind: ReportKind, requested: Option<View>) -> String {
+    let view = requested.unwrap_or(View::Cpu);
+    let of_view = if kind == ReportKind::Cpu { format!(" in view '{view}'") } else { String::new() };
+    let advice = match view {
+        // Without an explicit view, all samples are shown.
+        View::Cpu if kind == ReportKind::Cpu && requested.is_some() => {
+            "--view thread-time shows waiting threads too"
+        }
+        view => for_report(kind, view),
+    };
+    format!(
+        "No {}{of_view} in this recording: either none occurred, or their events were not enabled ({advice}).",
+        report_subject(kind)
+    )
+}
+
 /// Returns the subject of a report as a plural noun for use in a sentence.
-pub fn report_subject(kind: ReportKind) -> &'static str {
+fn report_subject(kind: ReportKind) -> &'static str {
     match kind {
         ReportKind::Cpu => "samples",
-        ReportKind::Gc => "collections",
+        ReportKind::Gc => "garbage collections",
         ReportKind::Alloc => "allocations",
         ReportKind::Exceptions => "exceptions",
         ReportKind::Contention => "waits for locks",

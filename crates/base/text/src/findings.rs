@@ -183,7 +183,7 @@ mod tests {
         let stale = FindingRow {
             code: "socket-stale",
             severity: "error",
-            detail: "nobody listens",
+            detail: "no listener",
             fix: "restart it".to_owned(),
         };
         let info =
@@ -194,7 +194,7 @@ mod tests {
         insta::assert_snapshot!(shown(&FindingsDocument::of_all(all.to_vec(), vec![info], "none")), @r"
              PID  NAME       STATE
                7  web        is responding
-              12  worker     socket-stale: nobody listens
+              12  worker     socket-stale: no listener
               15  shop.Main  is a Java program that can be attached to
         'doctor PID' has details
 
@@ -204,7 +204,7 @@ mod tests {
         ");
         insta::assert_snapshot!(shown(&FindingsDocument::of(all[1].clone())), @r"
         process 12 (worker) cannot be reached
-          socket-stale  nobody listens
+          socket-stale  no listener
             fix: restart it
           container  in one
             fix: nothing

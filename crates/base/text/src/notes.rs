@@ -15,11 +15,11 @@ pub fn conversion_remark(note: &Note) -> Option<Remark> {
     Some(match note {
         Note::Written(_) => return None,
         Note::Malformed(events) => {
-            Remark::Warning(format!("{} left out: the payload can't be read", Things(*events, "event")))
+            Remark::Warning(format!("skipped {}: the payload can't be read", Things(*events, "event")))
         }
         Note::Lost { events, skipped } => Remark::Warning(lost_events(*events, *skipped)),
         Note::Nameless { nameless, all } => Remark::Note(format!(
-            "{} of {} frames are addresses without a method name: {}",
+            "{} of {} frames are addresses without a method name. {}",
             Count(*nameless),
             Count(*all),
             advice::NAMES
@@ -29,7 +29,7 @@ pub fn conversion_remark(note: &Note) -> Option<Remark> {
             advice::RESUMPTIONS
         )),
         Note::DeepStacks { deep, most } => Remark::Note(format!(
-            "{} cut to the first {} frames: the deepest has {}; --max-depth changes the limit",
+            "{} truncated to the first {} frames; the deepest has {}; --max-depth changes the limit",
             Things(deep.stacks as u64, "stack"),
             if deep.at_leaf > 0 {
                 format!("and last {}", Count(*most as u64 / 2))
@@ -88,8 +88,8 @@ pub fn lost_events(events: u64, skipped: bool) -> String {
 pub fn unmet_remarks(matched: &Matched, has_filter: bool, subject: &str) -> Vec<Remark> {
     let lacking = |Unmet { of, name, nearest }: &Unmet| {
         let lacking = match of {
-            NameOf::Provider => format!("there is no event of a provider '{name}'"),
-            NameOf::Event => format!("there is no event '{name}'"),
+            NameOf::Provider => format!("no event has a provider named '{name}'"),
+            NameOf::Event => format!("no event is named '{name}'"),
             _ => format!("no event has a field 'payload.{name}'"),
         };
         let prefix = if *of == NameOf::Field { "payload." } else { "" };

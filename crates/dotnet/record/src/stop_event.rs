@@ -28,7 +28,44 @@ pub enum PayloadError {
     Filter(#[from] FilterError),
 }
 
+/// An error in the options for a stopping event.
+#[derive(Debug, thiserror::Error)]
+pub enum StopEventError {
+    /// An option lacks another one that it requires.
+    #[error("--stopping-event-{option} requires --stopping-event-{required}")]
+    Incomplete {
+        /// The option.
+        option: &'static str,
+        /// The missing option.
+        required: &'static str,
+    },
+    /// The condition on the payload is invalid.
+    #[error("--stopping-event-payload-filter: {0}")]
+    Payload(#[from] PayloadError),
+}
+
 impl StopEvent {
+    /// Creates the event from dotnet-trace's options: the provider, the name and the condition on the payload. Returns `None` if the
+    /// options specify no event.
+    ///
+    /// # Errors
+    /// Returns an error if an option lacks another one that it requires, or if the condition is invalid.
+    pub fn from_options(
+        provider: Option<&str>,
+        name: Option<&str>,
+        payload: Option<&str>,
+    ) -> Result<Option<Self>, StopEventError> {
+        let missing = |option, required| Err(StopEventError::Incomplete { option, required });
+        if payload.is_some() && name.is_none() {
+            return missing("payload-filter", "event-name");
+        }
+        let Some(provider) = provider else {
+            return if name.is_some() { missing("event-name", "provider-name") } else { Ok(None) };
+        };
+        let payload = payload.map(Self::payload_filter).transpose()?;
+        Ok(Some(Self { provider: provider.to_owned(), name: name.map(str::to_owned), payload }))
+    }
+
     /// Parses `FIELD:VALUE,FIELD:VALUE`, as in dotnet-trace. All parts must match.
     ///
     /// # Errors
@@ -108,6 +145,24 @@ impl StopEventWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_require_their_predecessors() {
+        let of = StopEvent::from_options;
+        assert!(of(None, None, None).unwrap().is_none());
+        assert!(of(Some("P"), None, None).unwrap().is_some());
+        assert!(of(Some("P"), Some("E"), Some("a:b,c:d:e")).unwrap().is_some());
+        for (provider, name, payload) in [
+            (None, Some("E"), None),
+            (Some("P"), None, Some("a:b")),
+            (None, None, Some("a:b")),
+            (Some("P"), Some("E"), Some("a")),
+            (Some("P"), Some("E"), Some("a:b,:c")),
+        ] {
+            let error = of(provider, name, payload).unwrap_err().to_string();
+            assert!(error.contains("--stopping-event-"), "{error}");
+        }
+    }
 
     #[test]
     fn any_text_can_be_quoted() {

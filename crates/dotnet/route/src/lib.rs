@@ -4,6 +4,7 @@
 //! and writes down what they say; [`replay`] plays such a transcript back to either side. The messages themselves are those
 //! of `runtap-diag-proto`, which this crate passes on unchanged.
 
+pub mod messages;
 pub mod record;
 pub mod replay;
 pub mod router;

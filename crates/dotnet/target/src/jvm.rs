@@ -14,6 +14,8 @@ use crate::resolved::local_name;
 #[cfg_attr(not(target_os = "linux"), path = "jvm/not_attached.rs")]
 mod attached;
 
+pub(crate) use self::attached::instead_of_attaching;
+
 /// A selected Java program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JvmTarget {

@@ -24,15 +24,21 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The crate prints nothing and reads nothing from a terminal; errors and remarks are data. Sockets are found by `runtap-discover`.
+//! The crate prints nothing and reads nothing from a terminal; errors and remarks are data. [`messages`] and [`fixes`] have the texts
+//! for them. Sockets are found by `runtap-discover`.
 
+#[cfg(target_os = "linux")]
+pub mod attach_messages;
 mod diagnosed;
 mod dialogue;
 pub mod doctor;
+mod dotnet_verb;
 mod error;
+pub mod fixes;
 #[cfg(target_os = "linux")]
 pub mod java;
 mod jvm;
+pub mod messages;
 mod named;
 mod port;
 mod remote;
@@ -47,6 +53,7 @@ mod watch;
 
 pub use self::diagnosed::{Diagnosed, Examined};
 pub use self::dialogue::{Dialogue, Question, Remark};
+pub use self::dotnet_verb::DotnetVerb;
 pub use self::error::{Error, MatchingProcess};
 pub use self::jvm::{FactSource, JvmFacts, JvmTarget};
 pub use self::port::{PortSpec, Role};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{All, Target, TargetOptions};
-use crate::units::parse_duration;
+use runtap_text::units::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{ResultFormat, TextOrJson};
-use crate::units::parse_duration;
+use runtap_text::units::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(

@@ -8,7 +8,7 @@ use runtap_model::View;
 
 use super::TextOrJson;
 use super::choices::{choice_of, find, is_dotnet_view};
-use crate::units::parse_limit_megabytes;
+use runtap_text::units::parse_limit_megabytes;
 
 /// The value of `--format` for verbs that write files: the format of the result or, as in dotnet-trace, a file format like `--to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub(crate) fn unsuitable(why: Unsuitable) -> String {
             format.name()
         ),
         Unsuitable::OtherView { view, views } => format!(
-            "the recording has no view '{view}': choose one of {}",
+            "the recording has no view '{view}'; valid values: {}",
             views.iter().map(|view| view.name()).collect::<Vec<_>>().join(", ")
         ),
         Unsuitable::Timeless(format, view) => format!(

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::jvm_agents::JVM_EXAMPLES;
 use super::{AnyFormat, JvmAgents, JvmReplay, JvmReport, ResultFormat, TextOrJson};
-use crate::units::{parse_duration, parse_interval};
+use runtap_text::units::{parse_duration, parse_interval};
 
 /// The default address, with the port of the original collectors.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8765";

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{JvmTracing, ResultFormat, TextOrJson};
-use crate::units::{parse_duration, parse_pid};
+use runtap_target::messages::parse_pid;
+use runtap_text::units::parse_duration;
 
 pub(super) const JVM_EXAMPLES: &str = "\
 Examples:

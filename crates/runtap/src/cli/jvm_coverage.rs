@@ -54,7 +54,7 @@ fn parse_coverage_file(text: &str) -> Result<CoverageFile, String> {
     let (name, path) = text.split_once('=').map_or((text, None), |(name, path)| (name, Some(path)));
     let format = Format::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
         let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        format!("'{name}' is no coverage format: one of {}", known.join(", "))
+        format!("'{name}' is not a coverage format; valid values: {}", known.join(", "))
     })?;
     if path.is_some_and(str::is_empty) {
         return Err("a path is missing behind '='".to_owned());

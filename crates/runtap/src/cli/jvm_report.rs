@@ -11,7 +11,7 @@ use runtap_model::View;
 
 use super::choices::{choice, choice_of, is_dotnet_view};
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};
-use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
+use runtap_text::units::{parse_duration, parse_limit_megabytes, parse_rows};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::{InputSize, ResultFormat, Target, TargetOptions, input_file};
-use crate::units::parse_time_limit;
+use runtap_text::units::parse_time_limit;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -11,7 +11,7 @@ use runtap_model::View;
 use super::choices::{choice, choice_of, is_dotnet_view, report_kinds};
 use super::{AnyFormat, Content, ResultFormat, input_file};
 use crate::cmd::complete;
-use crate::units::parse_rows;
+use runtap_text::units::parse_rows;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

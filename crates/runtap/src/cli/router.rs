@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{ResultFormat, TargetOptions, TextOrJson};
-use crate::units::parse_duration;
+use runtap_text::units::parse_duration;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\

@@ -4,7 +4,7 @@ use clap::Args;
 use runtap_diag::Buffering;
 
 use super::choices::choice;
-use crate::units::parse_hex;
+use runtap_text::units::parse_hex;
 
 /// The advanced options of a session.
 #[derive(Debug, Args, Clone, Copy, Default)]

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 
 use crate::cmd::complete;
-use crate::units::parse_pid;
+use runtap_target::messages::parse_pid;
 
 /// A target, selected by a word or by options.
 #[derive(Debug, Args, Clone, Default)]

@@ -13,7 +13,7 @@ use runtap_text::test::Detail;
 use super::ResultFormat;
 use super::choices::choice;
 use crate::cmd::complete;
-use crate::units::{parse_limit, parse_parallel, parse_time_limit};
+use runtap_text::units::{parse_limit, parse_positive, parse_time_limit};
 
 /// The format of a list of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -164,7 +164,7 @@ pub(crate) struct Test {
         long,
         alias = "parallel",
         value_name = "N",
-        value_parser = parse_parallel,
+        value_parser = parse_positive,
         help_heading = "Running"
     )]
     pub(crate) max_parallel_test_modules: Option<NonZeroUsize>,

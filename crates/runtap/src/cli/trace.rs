@@ -12,7 +12,7 @@ use runtap_record::providers::Selection;
 use super::choices::choice;
 use super::{AnyFormat, Content, SessionDetails, Target, UserEvents};
 use crate::cmd::complete;
-use crate::units::{parse_duration, parse_megabytes, parse_time_limit};
+use runtap_text::units::{parse_duration, parse_megabytes, parse_time_limit};
 
 /// The options for the recording and its output.
 #[derive(Debug, Args, Clone)]

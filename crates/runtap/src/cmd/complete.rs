@@ -26,9 +26,9 @@ const MAX_DESCRIPTION_CHARS: usize = 200;
 
 pub(super) fn run(options: &Completions, output: Output) -> anyhow::Result<u8> {
     let shells = Shells::builtins();
-    let shell = shells
-        .completer(&options.shell)
-        .ok_or_else(|| usage(format!("'{}' is no shell that completions can be made for", options.shell)))?;
+    let shell = shells.completer(&options.shell).ok_or_else(|| {
+        usage(format!("'{}' is not a shell that completions are available for", options.shell))
+    })?;
     let mut script = Vec::new();
     shell.write_registration("COMPLETE", "runtap", "runtap", "runtap", &mut script)?;
     output.text(String::from_utf8(script)?)?;
@@ -242,7 +242,7 @@ mod tests {
                 if matches!(arg.get_value_hint(), ValueHint::Unknown | ValueHint::Other) {
                     continue;
                 }
-                let complete = arg.get::<ArgValueCompleter>().expect("paths are completed by us");
+                let complete = arg.get::<ArgValueCompleter>().expect("runtap completes paths");
                 for candidate in complete.complete(OsStr::new(&current)) {
                     let path = candidate.get_value().to_str().unwrap();
                     assert_eq!(

@@ -29,13 +29,13 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     }
     if formats.is_empty() {
         let names: Vec<&str> = FileFormat::all().map(FileFormat::name).collect();
-        return Err(usage(format!("no format given: choose one with --to ({})", names.join(", "))));
+        return Err(usage(format!("no format specified; choose one with --to ({})", names.join(", "))));
     }
     let content = (&options.content).into();
     Recording::check(&formats, &content).map_err(|why| usage(unsuitable(why)))?;
     if options.output.is_none() && lacks_directory(&options.file) {
         return Err(usage(format!(
-            "{} is not a regular file, so the output has no default name: give -o",
+            "{} is not a regular file, so the output has no default name; use -o",
             options.file.display()
         )));
     }
@@ -141,7 +141,9 @@ pub(crate) fn hint(error: &runtap_sinks::Error) -> Option<&'static str> {
             _ => "--view thread-time shows waiting threads too",
         }),
         runtap_sinks::Error::NoSamples { view, .. } => Some(advice::for_view(*view)),
-        runtap_sinks::Error::NoTimeAxis(_) => Some("choose speedscope, firefox, pprof, folded or flamegraph"),
+        runtap_sinks::Error::NoTimeAxis(_) => {
+            Some("Choose speedscope, firefox, pprof, folded or flamegraph.")
+        }
         _ => None,
     }
 }

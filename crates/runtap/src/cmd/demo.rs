@@ -44,7 +44,7 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
     let program = start(options.duration)?;
     let pid = program.pid();
     output.note(format_args!(
-        "the built-in program runs as process {pid}; recording it as 'runtap trace -p {pid}' would"
+        "The built-in program runs as process {pid}; recording it as 'runtap trace -p {pid}' does"
     ));
     let request = Request::resolve(&Selection::default())?;
     let mut spec = Specification::new(&request);
@@ -56,10 +56,11 @@ fn record(options: &DemoTrace, output: Output) -> anyhow::Result<u8> {
         trace::record(chosen, spec, output).await
     })?;
     let truth = program.end()?;
-    output.note(format_args!("what the program did, by its own account: {truth}"));
-    output.note("open the .svg in a browser, or the .speedscope.json at https://www.speedscope.app;");
-    output
-        .note("next: 'runtap ps' lists your own programs, 'runtap trace -p PID --to speedscope' records one");
+    output.note(format_args!("What the demo program reported doing: {truth}"));
+    output.note("Open the .svg in a browser, or the .speedscope.json at https://www.speedscope.app.");
+    output.note(
+        "Next: 'runtap ps' lists your own programs, 'runtap trace -p PID --to speedscope' records one.",
+    );
     Ok(code)
 }
 
@@ -71,7 +72,7 @@ fn start(recorded: Duration) -> anyhow::Result<Program> {
     command.args(["demo", "serve", "--seconds", &seconds]);
     Program::start(command).map_err(|error| match error {
         Error::NotStarted => {
-            let hint = "it needs a temporary directory that it can write to: set TMPDIR".to_owned();
+            let hint = "The program requires a writable temporary directory: set TMPDIR.".to_owned();
             expected(exit::FAILED, error.to_string(), hint)
         }
         error => error.into(),

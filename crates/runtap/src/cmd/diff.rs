@@ -104,7 +104,7 @@ pub(super) fn planned(options: &Diff, after: &Path) -> anyhow::Result<Vec<Planne
     if formats.is_empty() {
         return match options.output {
             Some(_) => Err(usage(
-                "no format given for -o: choose one with --to (folded, flamegraph), or give -o the extension .folded or .svg",
+                "no format specified for -o; choose one with --to (folded, flamegraph), or use the extension .folded or .svg",
             )),
             None => Ok(Vec::new()),
         };
@@ -133,7 +133,7 @@ fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
         return View::Cpu;
     }
     output.warning(
-        "less than 1% of the samples are in the view 'cpu', so all of them are compared; use --view cpu to compare only those",
+        "Less than 1% of the samples are in view 'cpu', so all samples are compared; use --view cpu to compare only those in that view.",
     );
     View::ThreadTime
 }

@@ -3,16 +3,16 @@
 use runtap_discover::ProcessKind;
 use runtap_target::Diagnosed;
 use runtap_target::doctor::Finding;
+use runtap_target::fixes;
 use runtap_text::TextOptions;
 use runtap_text::document::{Examined, FindingRow, FindingsDocument};
 
-use super::fix;
 use super::target::examine;
 use crate::cli::Processes;
 use crate::exit;
 use crate::output::Output;
 
-const EMPTY: &str = "no process looks like .NET or Java; 'runtap demo' has a program built in";
+const EMPTY: &str = "No .NET or Java processes found. Try 'runtap demo', which uses a built-in program.";
 const DETAILS: &str = "'runtap doctor PID' shows details and fixes";
 
 pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
@@ -42,7 +42,7 @@ pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u
 
 async fn print_diagnosis(diagnosed: &Diagnosed, output: Output) -> anyhow::Result<u8> {
     for step in diagnosed.examination.facts.steps() {
-        output.detail(format_args!("looked at {step}"));
+        output.detail(format_args!("Checked {step}"));
     }
     show(&FindingsDocument::of(row(diagnosed).await), output)?;
     Ok(if diagnosed.diagnosis.reachable { exit::OK } else { exit::NO_TARGET })
@@ -78,7 +78,7 @@ async fn findings(findings: &[Finding]) -> Vec<FindingRow<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: fix::text_after_checking_jvm(&finding.fixes).await,
+            fix: fixes::text_after_checking_jvm(&finding.fixes).await,
         });
     }
     rows

@@ -19,7 +19,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
     let wants_frames = choice.filter.as_ref().is_some_and(Filter::needs_frames);
     if options.count && options.stacks {
-        return Err(usage("--count shows no stacks: leave --stacks out"));
+        return Err(usage("--count shows no stacks; omit --stacks"));
     }
     if options.count && options.format == Some(Style::Csv) {
         return Err(usage("--count is printed as text or json"));

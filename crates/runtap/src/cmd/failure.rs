@@ -3,8 +3,8 @@
 use runtap_diag::Error;
 use runtap_diag::preflight::Objection;
 use runtap_target::doctor::Finding;
+use runtap_target::fixes;
 
-use super::fix;
 use crate::exit::{self, expected};
 
 /// Converts an error of the client to one with an exit code and a hint.
@@ -23,7 +23,7 @@ fn explain_unexamined(error: &Error) -> anyhow::Error {
         error if error.is_unreachable() => exit::NO_TARGET,
         _ => exit::FAILED,
     };
-    let hint = fix::hint(error);
+    let hint = fixes::client_hint(error);
     expected(code, error.to_string(), hint)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn recording_error(error: runtap_record::Error) -> anyhow::Error {
 
 /// Creates the error for an unreachable process, with the finding and its fix.
 pub(super) fn not_reached(pid: u32, finding: &Finding) -> anyhow::Error {
-    expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), fix::text(&finding.fixes))
+    expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), fixes::text(&finding.fixes))
 }
 
 /// Adds the process id to an error of one of several processes, unless the message already starts with it.

@@ -48,7 +48,7 @@ async fn print_jvm(chosen: &JvmTarget, output: Output) -> anyhow::Result<()> {
         Err(error) => return Err(target_error(error, "", output).await),
     };
     if let Some(why) = &facts.not_attached {
-        output.detail(format_args!("{chosen} has no performance counters and was not asked: {why}"));
+        output.detail(format_args!("{chosen} has no performance counters and was not queried: {why}"));
     }
     let (java, process) = (&facts.java, &*chosen.process);
     let known = |value| Some(value).filter(|value: &&str| !value.is_empty());

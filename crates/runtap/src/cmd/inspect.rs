@@ -16,7 +16,7 @@ use super::recording::warn_of;
 use crate::cli::Inspect;
 use crate::exit::{self, expected};
 use crate::output::Output;
-use crate::units::Count;
+use runtap_text::units::Count;
 
 /// The error for a file that starts neither like a recording nor like a transcript.
 const NEITHER: &str = "it is neither a recording (nettrace) nor a transcript (JSON Lines)";

@@ -1,7 +1,6 @@
 //! The verbs, one per file. This file dispatches to them and converts errors into exit codes.
 
 mod address;
-mod asked;
 pub(crate) mod complete;
 pub(crate) mod convert;
 mod demo;
@@ -12,7 +11,6 @@ mod dump;
 mod env;
 mod events;
 mod failure;
-mod fix;
 mod info;
 mod inspect;
 mod interrupt;
@@ -34,7 +32,6 @@ mod report;
 mod resume;
 mod router;
 mod set_env;
-mod silence;
 mod startup_hook;
 mod tail;
 mod target;
@@ -115,11 +112,11 @@ fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
         )
     };
     if words.get(1).is_some_and(|verb| verb == "router") {
-        router::normalize_args(&mut words);
+        runtap_route::router::normalize_args(&mut words);
     }
     mtp::normalize_args(&mut words);
     if words.get(1).is_some_and(|verb| verb == "test") {
-        test::normalize_args(&mut words);
+        runtap_mtp::suite::dotnet_options::normalize_args(&mut words);
     }
     if let [_, verb, second, rest @ ..] = &words[..]
         && verb == "dump"

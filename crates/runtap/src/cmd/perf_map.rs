@@ -52,7 +52,7 @@ async fn set_perf_map(
     let document = PerfMapDocument::new(pid, enable.is_some(), files.iter().map(file).collect());
     if enable.is_some() && document.files.is_empty() {
         output.warning(format_args!(
-            "the runtime says that it writes, but there is no file in the target's {}",
+            "the runtime reported success, but there is no file in the target's {}",
             folder.display()
         ));
     }

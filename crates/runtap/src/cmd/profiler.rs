@@ -49,7 +49,7 @@ async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Resu
     let set = async |chosen: ResolvedTarget, output: Output| {
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!(
-            "{} will be loaded when the program goes on ('runtap resume')",
+            "{} will be loaded when the program resumes ('runtap resume')",
             profiler.path
         ));
         Ok(exit::OK)

@@ -1,17 +1,15 @@
 //! `runtap record`: turns options into a recording of the connections between tools and runtimes, and events and results
 //! into output. [`runtap_route::record`] makes the recording.
 
-use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::Arc;
 
-use runtap_os::shell;
+use runtap_os::{exit_code, shell};
 use runtap_record::{PORTS, StopRequest, Stops};
 use runtap_route::record::{
-    Command, DiagnosticIpc, Event, Header, Journal, Outcome, RecorderSocket, Recording, Reporter, Stop,
-    Streams, Way, create,
+    Command, DiagnosticIpc, Header, Journal, Outcome, RecorderSocket, Recording, Reporter, Stop, Streams,
+    Way, create, messages, recorder_header,
 };
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::RecordDocument;
@@ -21,11 +19,9 @@ use tokio::sync::watch;
 
 use super::interrupt::unless;
 use super::target::{DotnetVerb, resolve, target_spec};
-use super::trace::signal_of;
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Things;
 
 pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -55,7 +51,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
         target: sides.process,
         duration: options.duration,
     };
-    let reporter: Reporter = Arc::new(move |event| show(&event, output));
+    let reporter: Reporter = Arc::new(move |event| output.messages(messages::event(&event)));
     let launches = recording.command.is_some();
     let outcome = recording.run(&journal, stop_requests(&stops), reporter).await;
     let outcome = outcome.map_err(|error| {
@@ -85,25 +81,29 @@ async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides
         let port = match &options.target.diagnostic_port {
             None if options.command.is_empty() => {
                 return Err(usage(
-                    "--forward needs the port that runtimes dial (--diagnostic-port PATH,listen), or a command",
+                    "--forward requires the port to which runtimes connect (--diagnostic-port PATH,listen), or a command",
                 ));
             }
             None => None,
             Some(_) => match target_spec(&target)? {
                 TargetSpec::Port(PortSpec { path, role: Role::Listen | Role::Either }) => Some(path),
-                _ => return Err(usage("with --forward, runtimes dial in: --diagnostic-port PATH,listen")),
+                _ => {
+                    return Err(usage(
+                        "with --forward, runtimes connect to runtap: --diagnostic-port PATH,listen",
+                    ));
+                }
             },
         };
         return Ok(Sides { way, listen: port, pid: None, process: None, label, _target: None });
     }
     let target_process = match target_spec(&target)? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
-            return Err(usage("a port at which runtimes dial in needs the tool's: --forward PORT"));
+            return Err(usage("a port to which runtimes connect requires the tool's port: --forward PORT"));
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
             let mut targets = resolve(&target, false, DotnetVerb::RECORD, output).await?;
-            targets.pop().ok_or_else(|| usage("no process was chosen"))?
+            targets.pop().ok_or_else(|| usage("no process was selected"))?
         }
     };
     let pid = target_process.process.as_ref().map(|process| (process.ns_pid, process.start_time));
@@ -114,52 +114,16 @@ async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides
 }
 
 fn header(options: &Record, sides: &Sides, place: &RecorderSocket) -> Header {
-    let mut header = Header { role: Some("recorder".to_owned()), ..Header::default() };
-    let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
-    header.cmd = Some(words.collect()).filter(|words: &Vec<String>| !words.is_empty());
-    let mut add = |key: &str, value: serde_json::Value| {
-        header.more.insert(key.to_owned(), value);
-    };
-    add("started", jiff::Timestamp::now().to_string().into());
-    add("recorder", concat!("runtap ", env!("CARGO_PKG_VERSION")).into());
-    add("listen", place.path().display().to_string().into());
-    let (key, endpoint) = match &sides.way {
-        Way::ToRuntime(endpoint) => ("runtime", endpoint),
-        Way::ToTool(endpoint) => ("tool", endpoint),
-    };
-    add(key, endpoint.to_string().into());
-    if let Some((pid, start)) = sides.pid {
-        add("process_id", pid.into());
-        add("start_time", start.into());
-    }
-    header
+    let started = jiff::Timestamp::now().to_string();
+    let recorder = concat!("runtap ", env!("CARGO_PKG_VERSION"));
+    recorder_header(&options.command, &sides.way, place, sides.pid, started, recorder)
 }
 
 /// Creates the command, with environment variables and arguments that lead it to the recorder.
 fn command(options: &Record, place: &RecorderSocket, stdout_on_stderr: bool) -> Option<Command> {
-    if options.command.is_empty() {
-        return None;
-    }
-    let mut environment = Vec::new();
-    if options.forward.is_some() {
-        let mut ports = std::env::var_os(PORTS).filter(|ports| !ports.is_empty()).unwrap_or_default();
-        if !ports.is_empty() {
-            ports.push(";");
-        }
-        ports.push(port_address(place.path()));
-        ports.push(",suspend,connect");
-        environment.push((OsString::from(PORTS), ports));
-    } else if let Some(directory) = place.directory() {
-        environment.push((OsString::from("TMPDIR"), directory.as_os_str().to_owned()));
-    }
-    Some(Command { words: with_socket(&options.command, place.path()), environment, stdout_on_stderr })
-}
-
-/// Replaces `{socket}` in the words of a command by the path of the socket.
-pub(super) fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
-    let socket = socket.to_string_lossy();
-    let replaced = |word: &OsStr| word.to_str().map(|word| OsString::from(word.replace("{socket}", &socket)));
-    words.iter().map(|word| replaced(word).unwrap_or_else(|| word.clone())).collect()
+    let ports = options.forward.is_some().then(|| std::env::var_os(PORTS).unwrap_or_default());
+    let command = || Command::connecting_to(place, &options.command, ports, stdout_on_stderr);
+    (!options.command.is_empty()).then(command)
 }
 
 /// Prints how tools or runtimes connect to the recorder.
@@ -167,36 +131,14 @@ fn print_instructions(sides: &Sides, place: &RecorderSocket, output: Output) {
     let path = shell::word(place.path());
     if let Way::ToTool(_) = sides.way {
         let path = shell::word(port_address(place.path()));
-        output.note(format_args!("waiting for programs that are started with {PORTS}={path}"));
+        output.note(format_args!("Waiting for programs that are started with {PORTS}={path}"));
         return;
     }
-    output.note(format_args!("tools reach {} here: --diagnostic-port {path},connect", sides.label));
+    output.note(format_args!("Connect tools to {} with: --diagnostic-port {path},connect", sides.label));
     if let (Some((pid, _)), Some(directory)) = (sides.pid, place.directory()) {
         output.note(format_args!("or: TMPDIR={} TOOL -p {pid}", shell::word(directory)));
     }
-    output.note("Ctrl-C ends the recording");
-}
-
-fn show(event: &Event<'_>, output: Output) {
-    match event {
-        Event::Opened { conn, peer } => {
-            let who = peer.pid.map_or_else(|| "somebody".to_owned(), |pid| format!("process {pid}"));
-            output.detail(format_args!("{conn}: {who} connects"));
-        }
-        Event::Closing { open } => output.note(format_args!(
-            "it ends when the {} that are open have ended; Ctrl-C again breaks them off",
-            Things(*open as u64, "connection")
-        )),
-        Event::Unreachable { conn, error } => output.warning(format_args!("{conn}: {error}")),
-        Event::NotWritten(error) => {
-            output.warning(format_args!("the transcript ends here, and connections still pass: {error}"));
-        }
-        Event::Closed { conn, stream } => {
-            let stream = stream.as_ref().map(|path| format!("; its stream is in {}", path.display()));
-            output.detail(format_args!("{conn}: over{}", stream.unwrap_or_default()));
-        }
-        _ => {}
-    }
+    output.note("Ctrl-C stops the recording");
 }
 
 /// Converts signals to requests to stop the recording.
@@ -214,12 +156,6 @@ pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
         }
     });
     receiver
-}
-
-/// Returns the exit code of a command, or 128 + n if signal n terminated it.
-pub(super) fn code_of(status: ExitStatus) -> u8 {
-    let signal = || signal_of(status).map(|signal| signal.saturating_add(128));
-    status.code().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
 }
 
 fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool) -> anyhow::Result<u8> {
@@ -240,10 +176,10 @@ fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool)
         );
     } else if totals.connections == 0 && status.is_some() {
         output.warning(
-            "nobody has connected: a tool that is given a process id finds the process's own socket if that has a TMPDIR; \
-             give it the recorder's instead: --diagnostic-port {socket},connect",
+            "no tool has connected: with a process id, a tool uses the process's own socket if the process has a TMPDIR; \
+             pass the recorder's socket to the tool instead: --diagnostic-port {socket},connect",
         );
     }
-    let code = status.map_or(exit::OK, code_of);
+    let code = status.map_or(exit::OK, |status| exit_code(status).unwrap_or(exit::FAILED));
     Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })
 }

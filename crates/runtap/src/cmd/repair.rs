@@ -9,7 +9,7 @@ use runtap_text::document::RepairDocument;
 use crate::cli::Repair;
 use crate::exit;
 use crate::output::Output;
-use crate::units::Count;
+use runtap_text::units::Count;
 
 pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;

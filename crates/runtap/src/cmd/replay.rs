@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtap_os::{in_named_thread, shell};
-use runtap_route::record::{Command, RecorderSocket, Stop};
+use runtap_os::{exit_code, in_named_thread, shell};
+use runtap_route::record::{Command, RecorderSocket, Stop, with_socket};
 use runtap_route::replay::{
     Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
 };
@@ -16,7 +16,7 @@ use runtap_transport::naming::SocketName;
 use tokio::sync::watch;
 
 use super::interrupt::unless;
-use super::record::{code_of, stop_requests, with_socket};
+use super::record::stop_requests;
 use super::target::{DotnetVerb, resolve, target_spec};
 use crate::cli::{PlayedSide, Replay, target_of};
 use crate::exit::{self, expected, usage};
@@ -34,7 +34,7 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let talk = unless(&stops, reading).await??;
     if talk.is_cut() {
         output.warning(format_args!(
-            "the last line of {} was cut off and is not played",
+            "the last line of {} is truncated and is not replayed",
             options.file.display()
         ));
     }
@@ -53,21 +53,21 @@ fn unreadable(file: &Path, error: &TalkError) -> anyhow::Error {
         TalkError::Stream { source, .. } => source.to_string(),
         error => error.to_string(),
     };
-    expected(exit::USAGE, format!("{} can't be played: {why}", file.display()), None)
+    expected(exit::USAGE, format!("cannot replay {}: {why}", file.display()), None)
 }
 
 async fn play_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Result<Report> {
     if options.listen.is_some() || options.dial.is_some() || !options.command.is_empty() {
-        return Err(usage("--listen, --dial and a command are for --as runtime"));
+        return Err(usage("--listen, --dial and a command apply only to --as runtime"));
     }
     let target = match target_spec(&target_of(&options.target))? {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
-            return Err(usage("as the client, the runtime listens: --diagnostic-port PATH,connect"));
+            return Err(usage("with --as client, the runtime must listen: --diagnostic-port PATH,connect"));
         }
         TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
             let mut targets = resolve(&target, false, DotnetVerb::REPLAY, output).await?;
-            targets.pop().ok_or_else(|| usage("no process was chosen"))?
+            targets.pop().ok_or_else(|| usage("no process was selected"))?
         }
     };
     let asking = Asking { is_fast: options.fast, changes_target: options.allow_changes };
@@ -81,7 +81,9 @@ async fn play_runtime(
     output: Output,
 ) -> anyhow::Result<u8> {
     if options.target.any() {
-        return Err(usage("a target is for --as client; as the runtime, tools come to us"));
+        return Err(usage(
+            "a target applies only to --as client; with --as runtime, tools connect to runtap",
+        ));
     }
     if options.allow_changes {
         return Err(usage("--allow-changes is for --as client"));
@@ -89,10 +91,10 @@ async fn play_runtime(
     let mut directory = None;
     let (place, heard) = match &options.dial {
         Some(port) if talk.connects_to_tool() => (None, Heard::Connect(Endpoint::local(port))),
-        Some(_) => return Err(usage("no runtime had dialled in when this was recorded: use --listen")),
+        Some(_) => return Err(usage("no runtime connected to a tool when this was recorded; use --listen")),
         None if talk.connects_to_tool() => {
             return Err(usage(
-                "a runtime had dialled in when this was recorded: --dial names the tool's port",
+                "a runtime connected to a tool when this was recorded; specify the tool's port with --dial",
             ));
         }
         None => {
@@ -115,11 +117,18 @@ async fn play_runtime(
     });
     if let (Some(place), None) = (&place, &command) {
         let path = shell::word(place.path());
-        output.note(format_args!("tools reach the recorded runtime here: --diagnostic-port {path},connect"));
+        output.note(format_args!(
+            "Connect tools to the recorded runtime with: --diagnostic-port {path},connect"
+        ));
     }
     let player = Arc::new(Player::new(talk, options.fast, verdict_printer(output)));
     let status = Playing { player: Arc::clone(&player), heard, command }.run(stops).await?;
-    conclude(options, &player.report(), status.map_or(exit::OK, code_of), output)
+    conclude(
+        options,
+        &player.report(),
+        status.map_or(exit::OK, |status| exit_code(status).unwrap_or(exit::FAILED)),
+        output,
+    )
 }
 
 /// Returns a callback that prints the verdict of each exchange as a detail.

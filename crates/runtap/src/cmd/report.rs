@@ -17,7 +17,7 @@ use super::{convert, jvm};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
-use crate::units::Count;
+use runtap_text::units::Count;
 
 /// The default number of rows in a table.
 const DEFAULT_ROWS: usize = 30;
@@ -36,11 +36,11 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
     }
     let kind = cli::report_kind(&options.kind)?;
     if options.view.is_some() && kind != ReportKind::Cpu {
-        return Err(usage("--view applies only to the report cpu: the others have a view of their own"));
+        return Err(usage("--view applies only to report cpu; all other reports have a fixed view"));
     }
     if options.inclusive && kind != ReportKind::Cpu {
         return Err(usage(
-            "--inclusive applies only to the report cpu: the others are made of events, not of stacks",
+            "--inclusive applies only to report cpu; all other reports count events, not stacks",
         ));
     }
     let reporter = Reporter { kind, options, output };
@@ -127,26 +127,10 @@ impl Reporter<'_> {
         })
     }
 
-    /// Formats why the report is empty. A recording does not state which events were enabled, so the cause is not known.
-    fn empty_message(&self) -> String {
-        let kind = self.kind;
-        let view = self.options.view.unwrap_or(View::Cpu);
-        let of_view = if kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
-        let subject = advice::report_subject(kind);
-        let advice = match view {
-            // Without an explicit view, all samples are shown.
-            View::Cpu if kind == ReportKind::Cpu && self.options.view.is_some() => {
-                "--view thread-time shows waiting threads too"
-            }
-            view => advice::for_report(kind, view),
-        };
-        format!("no {subject}{of_view} in this recording: there were none, if they were recorded; {advice}")
-    }
-
     fn print(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {
         let Self { kind, options, output } = self;
         let lost = recording.lost();
-        let nothing = report.is_empty().then(|| self.empty_message());
+        let nothing = report.is_empty().then(|| advice::empty_report(*kind, options.view));
         if let Some(loss) = loss_message(recording).filter(|_| *kind != ReportKind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }

@@ -1,10 +1,5 @@
 //! `runtap router`: connects the two sides named by the options, until interrupted.
 
-#[cfg_attr(unix, path = "router/names_unix.rs")]
-#[cfg_attr(windows, path = "router/names_windows.rs")]
-mod names;
-
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,14 +7,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use runtap_os::{allow_many_files, shell};
 use runtap_record::Stops;
 use runtap_route::router::{
-    Acceptor, Back, Ended, Front, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
+    Acceptor, Back, Ended, Front, Limits, Notice, Offer, Router, RuntimeAddress, Statistics, Unsupported,
+    socket_names,
 };
 use runtap_target::TargetArgs;
 use runtap_text::document::RouterDocument;
 use runtap_transport::remote::HostPort;
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
 
-use self::names::names;
 use super::address::{LISTEN, resolve};
 use super::target::{DotnetVerb, choose, token};
 use crate::cli::{self, IpcServer, ModeOptions, RouterListen, RuntimeConnects, RuntimeListens, Target};
@@ -29,36 +24,12 @@ use crate::output::Output;
 /// The number of warnings shown without `--verbose`.
 const MAX_WARNINGS: u32 = 20;
 
-/// Converts the arguments of dotnet-dsrouter: its short options have several letters, and its `-v` takes a level.
-pub(super) fn normalize_args(words: &mut Vec<OsString>) {
-    for word in words.iter_mut() {
-        let long = match word.to_str() {
-            Some("-ipcs") => "--ipc-server",
-            Some("-ipcc") => "--ipc-client",
-            Some("-tcps") => "--tcp-server",
-            Some("-tcpc") => "--tcp-client",
-            Some("-rt") => "--runtime-timeout",
-            Some("-fp") => "--forward-port",
-            _ => continue,
-        };
-        *word = long.into();
-    }
-    let is_verbose = |word: &OsString| word == "-v" || word == "--verbose";
-    let Some(at) = words.iter().position(is_verbose) else { return };
-    let verbosity = match words.get(at + 1).and_then(|level| level.to_str()) {
-        Some("none" | "critical" | "error" | "warning" | "info" | "information") => None,
-        Some("debug" | "trace") => Some(OsString::from("-v")),
-        _ => return,
-    };
-    words.splice(at..at + 2, verbosity);
-}
-
 pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8> {
     // Install the handlers before any socket exists, so that a signal never leaves one behind.
     let stops = Stops::listen()?;
     allow_many_files();
     if let Some(device) = mode.common().and_then(|common| common.forward_port.as_deref()) {
-        return Err(unsupported_device(device));
+        return Err(unsupported(Unsupported::Device(device)));
     }
     let (front, back, common) = match mode {
         cli::Router::Listen(options) => return listen(&options, &stops, output).await,
@@ -90,8 +61,9 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
     match ended {
         Ended::NoRuntime => Err(expected(
             exit::NO_TARGET,
-            "no runtime was connected within the time of --runtime-timeout",
-            "start the program with DOTNET_DiagnosticPorts set to this router's address, or give it more time".to_owned(),
+            "no runtime connected within the time limit (--runtime-timeout)",
+            "Start the program with DOTNET_DiagnosticPorts set to this router's address, or allow more time."
+                .to_owned(),
         )),
         _ => Ok(exit::OK),
     }
@@ -101,9 +73,9 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
 async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow::Result<u8> {
     let Some(token) = token(options.token_file.as_deref())? else {
         let hint =
-            "(umask 077; head -c 32 /dev/urandom | base64 > FILE), then --token-file FILE here and there"
+            "Create one: (umask 077; head -c 32 /dev/urandom | base64 > FILE), then use --token-file FILE on both sides."
                 .to_owned();
-        return Err(expected(exit::USAGE, "a token is required: clients prove that they know it", hint));
+        return Err(expected(exit::USAGE, "a token is required, with which clients authenticate", hint));
     };
     let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;
     let failed =
@@ -117,7 +89,7 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
     let offer = Offer::bind(&addresses, token).await.map_err(failed)?;
     let offer = offer.reached_at(public).on_notice(notice_printer(output));
     output.note(format_args!(
-        "all .NET processes of your user are offered at runtap://{}, to whoever knows the token",
+        "Serving all of your .NET processes at runtap://{} (token required).",
         offer.address()?
     ));
     let counted = offer.statistics();
@@ -133,7 +105,7 @@ fn notice_printer(output: Output) -> impl Fn(&Notice) + Send + Sync {
         // Limited, because every client that can connect can cause warnings.
         Some(MAX_WARNINGS) => {
             output.warning(notice);
-            output.note("further warnings are shown with --verbose only");
+            output.note("further warnings are shown only with --verbose");
         }
         Some(before) if before < MAX_WARNINGS => output.warning(notice),
         _ => output.detail(notice),
@@ -163,10 +135,10 @@ fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> 
         (Acceptor::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
     } else {
         // Microsoft's tools look for a router's socket only if a runtime's socket exists too.
-        let [router, runtime] = names(pid).map(|path| bind(&path));
+        let [router, runtime] = socket_names(pid).map(|path| bind(&path));
         (Acceptor::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
     };
-    output.note(format_args!("tools dial {gate}: dotnet-trace collect {how}"));
+    output.note(format_args!("Connect tools to {gate}, for example: dotnet-trace collect {how}"));
     Ok(Front::Listen(gate))
 }
 
@@ -190,10 +162,12 @@ async fn listen_for_runtime(
         }
         (None, Some(port)) => Acceptor::Local(Box::new(bind(&parse_socket_path(port)?)?)),
         (None, None) => {
-            return Err(usage("a runtime needs a place to dial in: give --tcp-server or --diagnostic-port"));
+            return Err(usage(
+                "no address for the runtime to connect to; use --tcp-server or --diagnostic-port",
+            ));
         }
     };
-    output.note(format_args!("waiting for a runtime that dials {gate}"));
+    output.note(format_args!("Waiting for a runtime to connect to {gate}"));
     Ok(Back::Listen(gate))
 }
 
@@ -209,15 +183,15 @@ async fn connect_to_runtime(
     }
     if !runtime.target.any() {
         return Err(usage(
-            "which runtime? give --tcp-client HOST:PORT, or a process of this machine with -p or -n",
+            "no runtime specified; use --tcp-client HOST:PORT, or a process of this machine with -p or -n",
         ));
     }
     let chosen =
         choose(&Target { word: None, options: runtime.target.clone() }, DotnetVerb::ROUTER, output).await?;
     if chosen.runtime().is_some() {
-        return Err(usage("a port on which a runtime dials in belongs to server-server or client-server"));
+        return Err(usage("a port to which a runtime connects requires server-server or client-server"));
     }
-    output.note(format_args!("the runtime is {}", chosen.label()));
+    output.note(format_args!("Routing to {}", chosen.label()));
     Ok(Back::Connect(RuntimeAddress::Local(chosen.client.endpoint().clone())))
 }
 
@@ -226,7 +200,7 @@ fn parse_socket_path(port: &str) -> anyhow::Result<PathBuf> {
     let given = TargetArgs { port: Some(port), ..TargetArgs::default() };
     match runtap_target::TargetSpec::parse(&given) {
         Ok(runtap_target::TargetSpec::Port(port)) => Ok(port.path),
-        Ok(_) => Err(usage(format!("'{port}' is no path of a socket"))),
+        Ok(_) => Err(usage(format!("'{port}' is not the path of a socket"))),
         Err(error) => Err(usage(error.to_string())),
     }
 }
@@ -236,44 +210,23 @@ fn bind(path: &Path) -> anyhow::Result<Listener> {
         BindError::InUse { .. } => expected(
             exit::FAILED,
             error.to_string(),
-            "somebody listens there, or the file is no socket: choose another path".to_owned(),
+            "Another program listens there, or the file is not a socket; choose another path.".to_owned(),
         ),
         _ => error.into(),
     })
 }
 
 fn unsupported_mode(mode: &cli::Router) -> anyhow::Error {
-    match mode {
-        cli::Router::ServerWebsocket(_) | cli::Router::ClientWebsocket(_) => expected(
-            exit::USAGE,
-            "WebSockets are not supported: only programs in a browser use them",
-            "dotnet-dsrouter has these modes; every other program is reached by server-server or server-client".to_owned(),
-        ),
-        cli::Router::IosSim(_) => expected(
-            exit::USAGE,
-            "there is no preset for a simulator",
-            "its programs listen on this machine: runtap router server-client --tcp-client 127.0.0.1:9000".to_owned(),
-        ),
-        cli::Router::AndroidEmu(_) => expected(
-            exit::USAGE,
-            "there is no preset for an emulator",
-            "its programs dial 10.0.2.2:9000, which is this machine: runtap router server-server --tcp-server 127.0.0.1:9000"
-                .to_owned(),
-        ),
-        cli::Router::Android(_) => unsupported_device("Android"),
-        _ => unsupported_device("iOS"),
-    }
+    unsupported(match mode {
+        cli::Router::ServerWebsocket(_) | cli::Router::ClientWebsocket(_) => Unsupported::WebSocket,
+        cli::Router::IosSim(_) => Unsupported::IosSimulator,
+        cli::Router::AndroidEmu(_) => Unsupported::AndroidEmulator,
+        cli::Router::Android(_) => Unsupported::Device("Android"),
+        _ => Unsupported::Device("iOS"),
+    })
 }
 
-/// Creates the error for forwarding ports of a device, which requires the device's own tools.
-fn unsupported_device(device: &str) -> anyhow::Error {
-    let message =
-        format!("ports of devices ({device}) are not forwarded: that takes the tools of the device");
-    let hint = if device.eq_ignore_ascii_case("android") {
-        "run 'adb reverse tcp:9000 tcp:9001' yourself, then: runtap router server-server --tcp-server 127.0.0.1:9001"
-    } else {
-        "forward port 9000 yourself, for instance by 'iproxy 9000 9000', then: runtap router server-client --tcp-client \
-         127.0.0.1:9000"
-    };
-    expected(exit::USAGE, message, hint.to_owned())
+/// Creates the error for a mode of dotnet-dsrouter that runtap does not have.
+fn unsupported(mode: Unsupported<'_>) -> anyhow::Error {
+    expected(exit::USAGE, mode.to_string(), mode.hint().to_owned())
 }

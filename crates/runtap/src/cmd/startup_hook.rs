@@ -12,7 +12,7 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
     let (target, words) =
         split_target(&options.target, &options.words, "the path of the assembly (./hook.dll)")?;
     let [path] = words else {
-        return Err(usage("a process is named by an option already: give the path of one assembly"));
+        return Err(usage("an option already selects the process; specify the path of one assembly"));
     };
     // Runtimes require absolute paths. An empty path is an error, not the current directory.
     let absolute = if path.is_empty() { path.clone() } else { absolute_path(path)? };
@@ -20,11 +20,13 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
     let all = choose_all(&target, options.all.all, DotnetVerb::STARTUP_HOOK, output).await?;
     reject_remote(
         &all,
-        "the assembly lies on the target's machine, and a wrong one would end the program: it is checked there",
+        "the assembly is on the target's machine and must be checked there, because an invalid one would crash the program",
     )?;
     let apply = async |chosen: ResolvedTarget, output: Output| {
         chosen.client.apply_startup_hook(path).await.map_err(explain)?;
-        output.note(format_args!("the runtime has taken {path}"));
+        let process = chosen.process.as_ref().map(|process| format!("process {}", process.pid));
+        let process = process.unwrap_or_else(|| chosen.label());
+        output.note(format_args!("Loaded startup hook {path} into {process}."));
         Ok(exit::OK)
     };
     each(all, output, apply).await

@@ -1,27 +1,23 @@
 //! Selects the target processes from the options with [`runtap_target`], and runs a verb on each of them.
 
-mod dotnet_verb;
 mod terminal;
-mod words;
 
 use std::path::Path;
 
-use runtap_os::shell;
 use runtap_record::Stops;
+pub(super) use runtap_target::DotnetVerb;
+use runtap_target::messages::{self, PICK_ONE, PICK_OR_ALL};
 use runtap_target::{
-    Error, Examined, ManagedTarget, ResolvedTarget, TargetArgs, TargetSpec, stuck_at_startup,
+    Error, Examined, ManagedTarget, ResolvedTarget, SpecError, TargetArgs, TargetSpec, fixes,
+    stuck_at_startup,
 };
-use runtap_transport::remote::{RemoteAddress, Token, TokenError};
+use runtap_transport::remote::{RemoteAddress, Token};
 
-pub(super) use self::dotnet_verb::DotnetVerb;
 use self::terminal::Terminal;
-use self::words::{TAKE_ALL, TAKE_ONE, no_target};
-pub(super) use self::words::{spec_error, target_error};
-use super::failure::with_pid;
-use super::fix;
+use super::failure::{explain, not_reached, with_pid};
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
-use crate::exit::{self, ExpectedError, expected, usage};
+use crate::exit::{self, ExpectedError, expected, usage, with_message};
 use crate::output::Output;
 
 /// The environment variable with a router's token.
@@ -45,7 +41,7 @@ pub(super) fn target_spec(target: &Target) -> anyhow::Result<TargetSpec> {
         word: target.word.as_deref(),
         token: token.as_ref(),
     };
-    TargetSpec::parse(&given).map_err(spec_error)
+    TargetSpec::parse(&given).map_err(|error| spec_error(&error))
 }
 
 /// Reads the token if one of the words is the address of a remote process.
@@ -68,16 +64,7 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
             None => return Ok(None),
         },
     };
-    token.map(Some).map_err(|error| {
-        let hint = match &error {
-            TokenError::Readable { path, .. } => format!("chmod 600 {}", shell::word(path)),
-            TokenError::Length { .. } => {
-                "make one: (umask 077; head -c 32 /dev/urandom | base64 > FILE)".to_owned()
-            }
-            _ => format!("give the file of the token with --token-file, or the token itself in {TOKEN}"),
-        };
-        expected(exit::USAGE, format!("token: {error}"), hint)
-    })
+    token.map(Some).map_err(|error| with_message(exit::USAGE, messages::token_error(&error)))
 }
 
 /// Finds the .NET process that the options specify.
@@ -92,7 +79,7 @@ pub(super) async fn choose(
 ) -> anyhow::Result<ResolvedTarget> {
     match target_spec(target)?.resolve(&Terminal(output)).await {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(dotnet_error(error, verb, TAKE_ONE, output).await),
+        Err(error) => Err(dotnet_error(error, verb, PICK_ONE, output).await),
     }
 }
 
@@ -126,13 +113,40 @@ pub(super) async fn choose_managed(
     };
     match chosen {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
+        Err(error) => Err(target_error(error, PICK_OR_ALL, output).await),
     }
+}
+
+/// Creates the error for an invalid target specification.
+pub(super) fn spec_error(error: &SpecError) -> anyhow::Error {
+    with_message(exit::USAGE, messages::spec_error(error))
+}
+
+/// Creates the error for a target that cannot be resolved. `several` is the next step if a name matches several processes.
+pub(super) async fn target_error(error: Error, several: &str, output: Output) -> anyhow::Error {
+    match error {
+        Error::Stopped { pid, finding } => not_reached(pid, &finding),
+        Error::Runtime(error) => explain(error),
+        Error::Port(error) => error.into(),
+        Error::Io(error) => error.into(),
+        error => {
+            if let Error::NotFound(error) = &error {
+                error.looked_at.iter().for_each(|step| output.detail(format_args!("Checked {step}")));
+            }
+            let is_usage = matches!(error, Error::NotSpecified | Error::NotInList { .. });
+            let code = if is_usage { exit::USAGE } else { exit::NO_TARGET };
+            with_message(code, messages::target_error(&error, several).await)
+        }
+    }
+}
+
+fn no_target() -> anyhow::Error {
+    with_message(exit::USAGE, messages::no_target())
 }
 
 async fn dotnet_error(error: Error, verb: DotnetVerb, several: &str, output: Output) -> anyhow::Error {
     match error {
-        Error::Java(java) => verb.error_on_java(&java).await,
+        Error::Java(java) => with_message(exit::NO_TARGET, verb.message_for_java(&java).await),
         error => target_error(error, several, output).await,
     }
 }
@@ -155,7 +169,7 @@ pub(super) async fn resolve(
     };
     match chosen {
         Ok(chosen) => Ok(chosen),
-        Err(error) => Err(dotnet_error(error, verb, TAKE_ALL, output).await),
+        Err(error) => Err(dotnet_error(error, verb, PICK_OR_ALL, output).await),
     }
 }
 
@@ -167,7 +181,7 @@ pub(super) async fn examine(target: &Target, all: bool, output: Output) -> anyho
     let examined = target_spec(target)?.examine(all, &Terminal(output)).await;
     match examined {
         Ok(examined) => Ok(examined),
-        Err(error) => Err(target_error(error, TAKE_ALL, output).await),
+        Err(error) => Err(target_error(error, PICK_OR_ALL, output).await),
     }
 }
 
@@ -217,7 +231,7 @@ pub(super) async fn reject_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> an
         Some((pid, finding)) => Err(expected(
             exit::REFUSED,
             format!("process {pid} {}", finding.detail),
-            fix::text(&finding.fixes),
+            fixes::text(&finding.fixes),
         )),
         None => Ok(()),
     }
@@ -229,10 +243,7 @@ pub(super) async fn reject_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> an
 /// A process is on another machine (exit code 3).
 pub(super) fn reject_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Result<()> {
     match chosen.iter().find(|chosen| chosen.is_remote()) {
-        Some(remote) => {
-            let message = format!("{} is on another machine: {why}", remote.label());
-            Err(expected(exit::NO_TARGET, message, "run this command on that machine".to_owned()))
-        }
+        Some(remote) => Err(with_message(exit::NO_TARGET, messages::remote_target(&remote.label(), why))),
         None => Ok(()),
     }
 }
@@ -256,7 +267,7 @@ pub(super) fn split_target<'a>(
         }
         [word] => {
             return Err(usage(format!(
-                "'{word}' is taken for the process, and nothing follows it: {what} is missing"
+                "'{word}' is interpreted as the process, and nothing follows it: {what} is missing"
             )));
         }
         _ => return Err(no_target()),

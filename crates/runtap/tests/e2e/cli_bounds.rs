@@ -45,7 +45,7 @@ fn deep_stacks_that_come_and_go_make_no_huge_files() {
         (&["--to", "flamegraph"], 2 * 1024 * 600),
     ] {
         let (output, done) = convert(options, 0);
-        done.says("2 stacks cut to the first and last 512 frames: the deepest has 8,000 frames")
+        done.says("2 stacks truncated to the first and last 512 frames; the deepest has 8,000 frames")
             .says("--max-depth");
         assert_eq!((&output["deep_stacks"], &output["cut_at_ns"]), (&json!(2), &Value::Null), "{options:?}");
         let bytes = output["bytes"].as_u64().unwrap();

@@ -115,10 +115,12 @@ fn an_incomplete_view_is_reported() {
         [&["report", doubtful, "cpu"], &["convert", doubtful, "-o", out], &["diff", sound, doubtful]];
     for words in verbs {
         let told = runtap(words);
-        told.expect_code(0).says("shows 35 samples; 65 more ended in the same methods").says("thread-time");
-        assert_eq!(told.stderr.matches("marked as waiting").count(), 1, "{told}");
+        told.expect_code(0)
+            .says("shows 35 samples and excludes 65 samples in these same methods")
+            .says("thread-time");
+        assert_eq!(told.stderr.matches("marked them as waiting").count(), 1, "{told}");
         let insists = runtap(words.iter().chain(&["--view", "cpu"]));
-        assert!(!insists.expect_code(0).stderr.contains("marked as waiting"), "{insists}");
+        assert!(!insists.expect_code(0).stderr.contains("marked them as waiting"), "{insists}");
     }
     let told = runtap(["report", sound, "cpu"]);
     assert!(!told.expect_code(0).stderr.contains("warning"), "{told}");

@@ -188,11 +188,11 @@ fn unknown_event_names_are_reported_with_the_nearest() {
         finished
     };
     none(&["--provider", "Microsoft-Extension-Logging"])
-        .says("there is no event of a provider 'Microsoft-Extension-Logging'")
+        .says("no event has a provider named 'Microsoft-Extension-Logging'")
         .says("did you mean 'Microsoft-Extensions-Logging'?")
         .says("matches --provider");
     none(&["--filter", "name = messagejson"])
-        .says("there is no event 'messagejson'; did you mean 'MessageJson'?");
+        .says("no event is named 'messagejson'; did you mean 'MessageJson'?");
     none(&["--filter", "payload.LoggersName ~ ."])
         .says("no event has a field 'payload.LoggersName'; did you mean 'payload.LoggerName'?");
     // Values are not names, and negated fields need not exist.
@@ -203,7 +203,7 @@ fn unknown_event_names_are_reported_with_the_nearest() {
     let two = ["--provider", "Microsoft-Extensions-Logging", "--provider", "Zz"];
     let two = runtap(["events", file].iter().chain(&two));
     assert_eq!(lines(&two).len(), all);
-    two.expect_code(0).says("there is no event of a provider 'Zz'");
+    two.expect_code(0).says("no event has a provider named 'Zz'");
     let counted = runtap(["events", file, "--count", "--provider", "Microsoft-Extension-Logging"]);
     counted.expect_code(0).says("did you mean 'Microsoft-Extensions-Logging'?");
     // No warning about missing names is printed for other selections.
@@ -256,7 +256,7 @@ fn a_pipe_is_read_once() {
         finished
     };
     assert_eq!(lines(from_pipe(&[]).expect_code(0)).len(), 139);
-    from_pipe(&["--stacks"]).expect_code(2).says("save it to a file");
+    from_pipe(&["--stacks"]).expect_code(2).says("Save it to a file");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_extension_selects_the_format() {
     let odd = named("c.svg");
     runtap(["convert", &named("a.nettrace"), "-o", &odd, "--to", "folded"]).expect_code(0);
     assert!(!fs::read_to_string(odd).unwrap().contains("<svg"));
-    runtap(["convert", &named("a.nettrace"), "-o", &named("d.x")]).expect_code(2).says("no format given");
+    runtap(["convert", &named("a.nettrace"), "-o", &named("d.x")]).expect_code(2).says("no format specified");
 }
 
 #[test]
@@ -123,15 +123,15 @@ fn the_first_format_is_converted_to_the_current_one() {
 fn impossible_requests_are_reported() {
     let gone = "4294967295";
     let trace = |more: &[&str]| runtap(["trace", "-p", gone].iter().chain(more));
-    trace(&["--providers", "A:1:9"]).expect_code(3).says("A: levels end at 5 (Verbose)");
-    trace(&["--clrevents", "gc", "--clreventlevel", "6"]).expect_code(3).says("levels end at 5");
+    trace(&["--providers", "A:1:9"]).expect_code(3).says("A: the highest level is 5 (Verbose)");
+    trace(&["--clrevents", "gc", "--clreventlevel", "6"]).expect_code(3).says("the highest level is 5");
     trace(&["--profile", ""]).expect_code(3).says("--profile is empty").says("list-profiles");
     let stopping = ["--providers", DEMO, "--stopping-event-provider-name", "Other"];
-    trace(&stopping).expect_code(3).says("Other is not recorded").says("never comes");
+    trace(&stopping).expect_code(3).says("Other is not recorded").says("never occurs");
     an_impossible_stopping_event_is_reported(trace);
     runtap(["dump", "-p", gone, "-o", "-"]).expect_code(2).says("stdout");
     runtap(["set-env", gone]).expect_code(2).says("NAME=VALUE is missing");
-    runtap(["set-env", "A=1"]).expect_code(2).says("no target given");
+    runtap(["set-env", "A=1"]).expect_code(2).says("no target specified");
     runtap(["startup-hook", gone]).expect_code(2).says("path of the assembly");
 }
 
@@ -159,7 +159,7 @@ fn an_impossible_stopping_event_is_reported(trace: impl Fn(&[&str]) -> Finished)
     let filter = format!("{RUNTIME}=2,3");
     stopping(&["--clrevents", "gc", "--event-filter", &filter], RUNTIME, "GC/Start", &[])
         .expect_code(3)
-        .says("--event-filter leaves out GC/Start (id 1)");
+        .says("--event-filter excludes GC/Start (id 1)");
     stopping(&["--clrevents", "gc"], RUNTIME, "GC/Start", &["--stopping-event-payload-filter", "Dept:2"])
         .expect_code(3)
         .says("GC/Start has no field 'Dept'")
@@ -173,7 +173,7 @@ fn an_impossible_stopping_event_is_reported(trace: impl Fn(&[&str]) -> Finished)
 fn options_of_other_tools_are_supported() {
     let gone = "4294967295";
     runtap(["dump", "collect", "-p", gone]).expect_code(3).says(gone);
-    runtap(["dump", "collect"]).expect_code(3).says("called 'collect'");
+    runtap(["dump", "collect"]).expect_code(3).says("named 'collect'");
     runtap(["collect", "-p", gone, "--format", "Speedscope"]).expect_code(3).says(gone);
     let document = json(["list-profiles", "--format", "json"]);
     assert_eq!(document["schema"], "runtap.profiles/1");

@@ -79,7 +79,7 @@ fn a_port_is_created_whatever_names_exist() {
                   chown -R 65534 \"$1\"; shift; exec \"$@\"";
     let told =
         run(shell(script, [shared.path().as_os_str()].into_iter().chain(words(&resume)).collect::<Vec<_>>()));
-    told.expect_code(3).says("nobody has dialled in");
+    told.expect_code(3).says("no program has connected");
 }
 
 /// Sockets that look stale are connected to before their removal is proposed; targets of links are not.

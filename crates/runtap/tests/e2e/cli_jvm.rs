@@ -131,7 +131,7 @@ fn the_collected_data_equals_the_counts_of_the_demo() {
     for run in runs {
         let (number, run) = run.join().unwrap();
         let document = run.expect_code(0).json();
-        let (_, truth) = run.stderr.split_once("by its own account: ").unwrap();
+        let (_, truth) = run.stderr.split_once("What the demo program reported doing: ").unwrap();
         let truth: Value = serde_json::from_str(truth.lines().next().unwrap()).unwrap();
         let agent = &document["agents"][0];
         assert_eq!(agent["version"], number);
@@ -268,7 +268,7 @@ fn a_second_interrupt_does_not_wait() {
         .unwrap();
     collector.wait_for("is tracing");
     collector.signal(Signal::INT);
-    collector.wait_for("Ctrl-C again does not wait");
+    collector.wait_for("Ctrl-C again stops waiting");
     let began = Instant::now();
     collector.signal(Signal::INT);
     assert_eq!(collector.agents(5).len(), 1);
@@ -289,7 +289,7 @@ fn a_run_without_agents_is_reported() {
     runtap(["jvm", "hq", "--listen", "8765"]).expect_code(2).says("HOST:PORT");
     let taken = Collector::start(&["--duration", "60s"]);
     let address = taken.address.to_string();
-    runtap(["jvm", "hq", "--listen", &address]).expect_code(1).says("another collector");
+    runtap(["jvm", "hq", "--listen", &address]).expect_code(1).says("Another collector");
 }
 
 /// Commands of a script reach the agents; only the current user can access the socket.

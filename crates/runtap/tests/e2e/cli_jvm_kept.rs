@@ -69,8 +69,8 @@ fn a_failed_recording_is_reported_and_partial() {
         FakeAgent::connect(collector.address, dialect).unwrap().run(&steps).unwrap();
         let (printed, told, code) = collector.wait();
         assert_eq!(code, Some(5), "{name}: {told}");
-        assert!(told.contains("is not recorded any more") && told.contains(why), "{name}: {told}");
-        assert!(printed.contains("2,542 calls"), "the trace goes on: {printed}");
+        assert!(told.contains("recording stopped") && told.contains(why), "{name}: {told}");
+        assert!(printed.contains("2,542 calls"), "the trace continues: {printed}");
     }
     let nowhere = dir.path().join("none/run.dir");
     let words = ["jvm", "hq", "--listen", "127.0.0.1:0", "--once", "--record", nowhere.to_str().unwrap()];
@@ -217,7 +217,7 @@ fn options_without_an_effect_are_rejected() {
         &["--max-depth", "3"],
         &["--to", "folded", "-n", "3"],
     ] {
-        refused(&[&[&*path], words].concat(), 2, "has no effect here");
+        refused(&[&[&*path], words].concat(), 2, "applies only to");
     }
     for part in ["5s..1s", "1s..1s"] {
         refused(&[&format!("{path}#{part}")], 2, "its end is not after its start");

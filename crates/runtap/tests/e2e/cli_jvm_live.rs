@@ -75,9 +75,9 @@ fn keys_show_and_command_and_the_report_is_left() {
     terminal.type_in("4");
     wait_for_row(&terminal, "orders = 1 to 50");
     terminal.type_in("u6");
-    wait_for_row(&terminal, "agent 0 was told: suspend");
+    wait_for_row(&terminal, "agent 0 received the command: suspend");
     terminal.type_in("u");
-    wait_for_row(&terminal, "agent 0 was told: unsuspend");
+    wait_for_row(&terminal, "agent 0 received the command: unsuspend");
     terminal.type_in("q");
     let raw = terminal.shared();
     let keyboard = terminal.keyboard();
@@ -88,7 +88,7 @@ fn keys_show_and_command_and_the_report_is_left() {
     let raw = raw.lock().unwrap().clone();
     let (_, after) = raw.rsplit_once(LEAVE).unwrap();
     assert!(after.contains("Methods, by the time in them"), "{after}");
-    assert!(after.contains("by its own account"), "{after}");
+    assert!(after.contains("The demo program reported"), "{after}");
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn the_command_continues_after_the_recording_or_is_stopped() {
     let options = ["--providers", DEMO, "--duration", "0.3s", "--show-child-io", "-o", &file];
     let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
     // The message is printed after a second, so there are some ticks.
-    tracing.wait_for("the recording is over; waiting for the command");
+    tracing.wait_for("the recording is complete; waiting for the command");
     end_all(&folder);
     let told = told_ticks(&format!("truth {}", tracing.wait_for("truth ")));
     tracing.wait_for("done");
@@ -266,7 +266,7 @@ fn a_command_without_a_runtime_runs_on_untraced() {
     launched.env("TMPDIR", folder.path()).env("GO", &go);
     let options = ["--dial-in", "0.1s", "--show-child-io", "-o", file.to_str().unwrap()];
     let mut tracing = Program::start(in_one_stream(&trace_of(options, &launched)));
-    tracing.wait_for("warning: no .NET runtime has dialled in after 100 ms; the command");
+    tracing.wait_for("warning: no .NET runtime has connected after 100 ms; the command");
     fs::write(&go, "").unwrap();
     // Suspended until it is resumed.
     tracing.wait_for("truth ");

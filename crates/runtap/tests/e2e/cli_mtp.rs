@@ -283,12 +283,12 @@ fn usage_errors_are_reported() {
     wrong(&["record", "-o", "x", "--", "/no/such.dll"]).expect_code(2).says("there is no file");
     wrong(&["record", "-o", "x", "--", "true", "--dotnet-test-pipe"]).expect_code(2).says("nothing follows");
     wrong(&["record", "-o", "/no/folder/x", "--", "true"]).expect_code(2);
-    wrong(&["record", "-o", "/dev/full", "--", "true"]).expect_code(1).says("can't write /dev/full");
+    wrong(&["record", "-o", "/dev/full", "--", "true"]).expect_code(1).says("cannot write /dev/full");
     let other = folder.path().join("other.jsonl");
     wrong(&["record", "-o", other.to_str().unwrap(), "--", "no-such-program"])
         .expect_code(125)
         .says("can't start");
-    wrong(&["replay", file]).expect_code(2).says("no server was given").says("--write-module");
+    wrong(&["replay", file]).expect_code(2).says("no server specified").says("--write-module");
     wrong(&["replay", file, "--", "--list-tests", "--dotnet-test-pipe", "/x"])
         .expect_code(2)
         .says("list its tests");

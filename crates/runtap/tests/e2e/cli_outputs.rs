@@ -211,7 +211,10 @@ fn no_verb_writes_over_its_input() {
             let refused = |verb: &[&str]| {
                 let mut verb = command(verb);
                 verb.arg("-o").arg(output);
-                run(verb).expect_code(2).says("the recording").says("itself\n  hint: give another -o");
+                run(verb)
+                    .expect_code(2)
+                    .says("the recording")
+                    .says("itself\n  hint: Choose another file with -o.");
             };
             let text = |path: &Path| path.to_str().unwrap().to_owned();
             refused(&["diff", &text(&file), &text(&other), "--to", "folded"]);

@@ -79,15 +79,15 @@ fn a_port_has_many_forms() {
     let port = path(&folder, "listen");
     let nobody = format!("uds:{port},Listen");
     let resumed = runtap(["resume", "--dport", &nobody, "--duration", "0.2"]);
-    resumed.expect_code(3).says(&format!("nobody has dialled in on {port}\n"));
+    resumed.expect_code(3).says(&format!("no program has connected to {port}\n"));
     for (wrong, why) in [
         ("", "the address is missing"),
         ("uds:", "the address is missing"),
         ("vsock://host:1", "'vsock:' is not a kind of port"),
         ("/p,suspend", "'suspend' is not a mode"),
         ("/p,connect,nosuspend", "unexpected ',nosuspend' after the mode"),
-        ("namedpipe:p", "a named pipe is of Windows"),
-        (r"\\.\pipe\p,connect", "a named pipe is of Windows"),
+        ("namedpipe:p", "named pipes exist only on Windows"),
+        (r"\\.\pipe\p,connect", "named pipes exist only on Windows"),
     ] {
         for verb in ["info", "trace", "resume"] {
             let told = runtap([verb, "--diagnostic-port", wrong]);

@@ -83,15 +83,15 @@ fn a_sentence_replaces_the_report_of_missing_events() {
             let file = input.folder.path().join("input.nettrace");
             let file = file.to_str().unwrap();
             for (kind, subject, advice) in [
-                ("cpu", "no samples in the view 'cpu'", "dotnet-sampled-thread-time"),
-                ("gc", "no collections", "--clrevents gc'"),
-                ("alloc", "no allocations", "--profile gc-verbose"),
-                ("exceptions", "no exceptions", "--clrevents exception"),
-                ("contention", "no waits for locks", "--clrevents contention"),
-                ("jit", "no compiled methods", "--clrevents jit"),
-                ("threadpool", "no thread pool events", "--clrevents threading"),
-                ("http", "no HTTP requests", "System.Net.Http"),
-                ("logs", "no log messages", "Microsoft-Extensions-Logging"),
+                ("cpu", "No samples in view 'cpu'", "dotnet-sampled-thread-time"),
+                ("gc", "No garbage collections", "--clrevents gc'"),
+                ("alloc", "No allocations", "--profile gc-verbose"),
+                ("exceptions", "No exceptions", "--clrevents exception"),
+                ("contention", "No waits for locks", "--clrevents contention"),
+                ("jit", "No compiled methods", "--clrevents jit"),
+                ("threadpool", "No thread pool events", "--clrevents threading"),
+                ("http", "No HTTP requests", "System.Net.Http"),
+                ("logs", "No log messages", "Microsoft-Extensions-Logging"),
             ] {
                 let said = runtap(["report", file, kind]);
                 let text = said.expect_code(0).text();

@@ -128,7 +128,7 @@ fn a_process_is_picked_once() {
     let service = service(&folder);
     for verb in ["info", "env", "perfmap disable"] {
         let mut terminal = Terminal::start(command(verb.split(' ')), 120);
-        terminal.wait_for("which one");
+        terminal.wait_for("Select a process");
         let text = terminal.text();
         let pid = service.id().to_string();
         let row =
@@ -137,11 +137,11 @@ fn a_process_is_picked_once() {
         // A second question would read the end of input.
         terminal.type_in(&format!("{number}\n\u{4}"));
         let (text, code) = terminal.wait();
-        assert_eq!(text.matches("which one").count(), 1, "{text}");
-        assert!(!text.contains("no target given"), "{text}");
+        assert_eq!(text.matches("Select a process").count(), 1, "{text}");
+        assert!(!text.contains("no target specified"), "{text}");
         if verb == "info" {
             assert_eq!(code, Some(0), "{text}");
-            let (_, told) = text.split_once("which one").unwrap();
+            let (_, told) = text.split_once("Select a process").unwrap();
             assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
         }
     }
@@ -154,23 +154,25 @@ fn a_process_is_picked_by_its_id_and_an_invalid_answer_is_reported() {
     let service = service(&folder);
     let pid = service.id().to_string();
     let mut terminal = Terminal::start(command(["info"]), 120);
-    terminal.wait_for("which one");
+    terminal.wait_for("Select a process");
     terminal.type_in("abc\n");
     terminal.wait_for("'abc' is not");
-    eventually("the second question", || (terminal.text().matches("which one").count() == 2).then_some(()));
+    eventually("the second question", || {
+        (terminal.text().matches("Select a process").count() == 2).then_some(())
+    });
     terminal.type_in(&format!("{pid}\n"));
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(0), "{text}");
-    let (_, told) = text.rsplit_once("which one").unwrap();
+    let (_, told) = text.rsplit_once("Select a process").unwrap();
     assert!(told.lines().any(|line| line.split_whitespace().last() == Some(&pid)), "{text}");
 
     let mut terminal = Terminal::start(command(["info"]), 120);
-    terminal.wait_for("which one");
+    terminal.wait_for("Select a process");
     terminal.type_in("0\n");
     terminal.wait_for("'0' is not");
     terminal.type_in("2 x\n");
     let (text, code) = terminal.wait();
-    assert_eq!((code, text.matches("which one").count()), (Some(2), 2), "{text}");
+    assert_eq!((code, text.matches("Select a process").count()), (Some(2), 2), "{text}");
     assert!(text.contains("error: '2 x' is not"), "{text}");
 }
 
@@ -200,9 +202,9 @@ fn enter_ends_a_recording() {
     let (pid, file) = (service.id().to_string(), path(&folder, "x.nettrace"));
     let trace = command(["trace", "-p", &pid, "--providers", DEMO, "-o", &file]);
     let mut terminal = Terminal::start(trace, 200);
-    terminal.wait_for("Enter or Ctrl-C ends it");
+    terminal.wait_for("Enter or Ctrl-C stops the recording");
     let text = terminal.text();
-    assert!(text.contains(&format!("recording demo (process {pid}) into {file}")), "{text}");
+    assert!(text.contains(&format!("Recording demo (process {pid}) into {file}")), "{text}");
     assert!(text.contains("providers: Runtap-Demo; Enter"), "{text}");
     terminal.type_in("\n");
     let (text, code) = terminal.wait();
@@ -212,7 +214,7 @@ fn enter_ends_a_recording() {
     let limited = ["trace", "-p", &pid, "--providers", DEMO, "-o", &file, "--duration", "1500ms"];
     let (text, code) = Terminal::start(command(limited), 200).wait();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("1.5 s, Enter or Ctrl-C ends it") && text.contains(" left]"), "{text}");
+    assert!(text.contains("1.5 s, Enter or Ctrl-C stops the recording") && text.contains(" left]"), "{text}");
 }
 
 /// A launched command has exclusive use of the keyboard.
@@ -222,7 +224,7 @@ fn a_command_keeps_the_keyboard() {
     let file = path(&folder, "x.nettrace");
     let launched = trace_of(["-o", &file, "--show-child-io", "--providers", DEMO], &demo(&folder, "1"));
     let mut terminal = Terminal::start(launched, 200);
-    terminal.wait_for("Ctrl-C ends it");
+    terminal.wait_for("Ctrl-C stops the recording");
     assert!(!terminal.text().contains("Enter"), "{}", terminal.text());
     terminal.type_in("\n");
     let (text, code) = terminal.wait();

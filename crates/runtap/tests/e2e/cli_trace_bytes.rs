@@ -137,7 +137,7 @@ fn errors_reported_by_an_event_source_are_shown() {
     let port = format!("{},connect", socket.display());
     let out = folder.path().join("out.nettrace");
     let error =
-        "Evil-Broken can't send some of its events, as it reports: ERROR: Exception in Command Processing";
+        "Evil-Broken can't send some of its events; it reports: ERROR: Exception in Command Processing";
     let trace =
         runtap(["trace", "--diagnostic-port", &port, "-o", out.to_str().unwrap(), "--format", "json"]);
     let document = trace.expect_code(0).says(error).says("event ID 1 but 2 was passed").json();
@@ -145,5 +145,5 @@ fn errors_reported_by_an_event_source_are_shown() {
     assert!(notes.iter().any(|note| note.as_str().unwrap().starts_with(error)), "{document:#}");
     let tail =
         runtap(["tail", "--diagnostic-port", &port, "--providers", "Evil-Broken", "--provider", "Other"]);
-    tail.expect_code(0).says(error).says("there is no event of a provider 'Other'");
+    tail.expect_code(0).says(error).says("no event has a provider named 'Other'");
 }

@@ -11,7 +11,7 @@ use crate::common::{VERBS, command, folder, json, runtap};
 #[test]
 fn a_missing_target_without_a_terminal_is_an_error() {
     for verb in ["info", "env", "trace"] {
-        runtap([verb]).expect_code(2).says("no target given").says("hint:");
+        runtap([verb]).expect_code(2).says("no target specified").says("hint:");
     }
 }
 
@@ -51,7 +51,7 @@ fn an_unreadable_transcript_is_an_error() {
     for (name, why) in [
         ("none", "can't read FILE: No such file"),
         (".", "FILE is a directory"),
-        ("text", "FILE can't be played: line 1: not a JSON object"),
+        ("text", "cannot replay FILE: line 1: not a JSON object"),
     ] {
         let path = path(name);
         runtap(["replay", &path]).expect_code(2).says(&why.replace("FILE", &path));
@@ -100,7 +100,7 @@ fn the_doctor_reports_a_missing_process() {
           "code": "no-such-process",
           "severity": "error",
           "detail": "does not exist",
-          "fix": "'runtap ps' lists the processes that can be tapped"
+          "fix": "'runtap ps' lists the processes that you can attach to"
         }
       ]
     }
@@ -109,7 +109,7 @@ fn the_doctor_reports_a_missing_process() {
     insta::assert_snapshot!(told.expect_code(3).text(), @r"
     process 4294967295 cannot be reached
       no-such-process  does not exist
-        fix: 'runtap ps' lists the processes that can be tapped
+        fix: 'runtap ps' lists the processes that you can attach to
     ");
     runtap(["doctor", "no-such-name"]).expect_code(3).says("no-such-name").says("hint:");
 }

@@ -160,7 +160,7 @@ fn strangers_are_resumed_and_get_no_other_request() {
     }
     fs::write(gate, "").unwrap();
     let finished = tracing.wait();
-    finished.says("of user 65534 has dialled in").says("nothing was recorded");
+    finished.says("of user 65534 connected").says("nothing was recorded");
     let lines = finished.stderr.lines().count();
     assert!(lines < 10, "{lines} lines: {finished}");
 }
@@ -209,7 +209,7 @@ fn a_waiting_verb_accepts_no_program_of_another_user() {
     demo.env("TMPDIR", place.path()).env("DOTNET_DiagnosticPorts", &port);
     let demo = Running::start(demo);
     let told = waiting.wait();
-    told.expect_code(0).says("of user 65534 has dialled in and was disconnected");
+    told.expect_code(0).says("of user 65534 connected and was disconnected");
     assert!(told.text().contains(&demo.id().to_string()), "{told}");
 }
 

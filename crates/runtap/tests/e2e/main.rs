@@ -23,6 +23,7 @@ mod cli_jvm;
 mod cli_jvm_extremes;
 mod cli_jvm_golden;
 mod cli_jvm_kept;
+mod cli_jvm_library;
 mod cli_jvm_live;
 mod cli_jvm_memory;
 mod cli_jvm_report;

@@ -106,7 +106,7 @@ fn a_killed_tool_is_replaced_by_resume(runtime: &RealRuntime) -> Result<(), Skip
     });
     check_unchanged(&port, before);
     let resumed = runtap(["resume", &waiting.to_string()]);
-    resumed.expect_code(0).says(&format!("process {waiting} goes on")).says("stays in the background");
+    resumed.expect_code(0).says(&format!("Resumed process {waiting}.")).says("stays in the background");
     let (_, _, mode, owner) = state(&port);
     assert_eq!((mode & 0o7777, owner), (0o666, 0));
     all_have_ended(place.path());
@@ -135,7 +135,7 @@ fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<()
     drop(tool);
     let squatter = Squatter::at(&port);
     let resumed = runtap(["resume", &program.id().to_string()]);
-    resumed.expect_code(0).says("goes on").says("such as /run/NAME");
+    resumed.expect_code(0).says("Resumed process").says("such as /run/NAME");
     let left = state(&port);
     assert!((left.0, left.1) != (stale.0, stale.1) && left.3 == 0, "{left:?}");
     check_unchanged(&port, left);
@@ -145,7 +145,7 @@ fn a_killed_tool_at_a_named_port_is_replaced(runtime: &RealRuntime) -> Result<()
     can_run(&SETPRIV, runtime)?;
     let port = place.path().join("theirs.port");
     let program = waiting(runtime, place.path(), &port, &SETPRIV)?;
-    runtap(["resume", &program.id().to_string()]).expect_code(0).says("goes on");
+    runtap(["resume", &program.id().to_string()]).expect_code(0).says("Resumed process");
     assert_eq!(state(&port).3, NOBODY);
     Ok(())
 }

@@ -68,7 +68,7 @@ fn a_name_selects_no_process_of_another_user(runtime: &RealRuntime) -> Result<()
     for verb in verbs {
         for all in [&[][..], &["--all"]] {
             let refused = runtap(verb.iter().chain(all).copied().chain(["-n", &name]));
-            refused.expect_code(3).says("no .NET or Java process of our user").says(&theirs.p());
+            refused.expect_code(3).says("no .NET or Java process of your user").says(&theirs.p());
             refused.says("nobody").says("--user");
         }
     }
@@ -85,7 +85,7 @@ fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Ski
     let (theirs, ours) = (of_nobody(runtime, &name)?, of_root(runtime, &name)?);
     let told = runtap(["set-env", "-n", &name, SECRET]);
     told.expect_code(0).says(&format!("'{name}' is process {} of user root", ours.pid()));
-    told.says(&format!("left out: {} (user nobody)", theirs.pid()));
+    told.says(&format!("belong to other users: {} (nobody)", theirs.pid()));
     assert!(has_secret(&ours) && !has_secret(&theirs));
     // User `nobody` still selects its own program.
     let info = run(place.command(&NOBODY, ["info", "-n", &name, "--format", "json"]));
@@ -97,7 +97,7 @@ fn a_name_selects_the_users_own_program(runtime: &RealRuntime) -> Result<(), Ski
     drop(theirs);
     let told = run(place.command(&NOBODY, ["info", "-n", &name]));
     told.expect_code(3)
-        .says("no .NET or Java process of our user")
+        .says("no .NET or Java process of your user")
         .says(&ours.p())
         .says("root")
         .says("hint:");
@@ -116,7 +116,7 @@ fn processes_of_one_name_belong_to_one_user(runtime: &RealRuntime) -> Result<(),
     let theirs = of_nobody(runtime, &name)?;
     let ours = [of_root(runtime, &name)?, of_root(runtime, &name)?];
     let told = runtap(["set-env", "-n", &name, "--all", SECRET]);
-    told.expect_code(0).says(&format!("left out: {} (user nobody)", theirs.pid()));
+    told.expect_code(0).says(&format!("belong to other users: {} (nobody)", theirs.pid()));
     assert!(ours.iter().all(has_secret) && !has_secret(&theirs));
     // The message has the owners and process ids.
     let refused = runtap(["set-env", "-n", &name, SECRET]);

@@ -193,7 +193,7 @@ fn a_users_own_port_is_served_without_a_guard(runtime: &RealRuntime) -> Result<(
     rustix::fs::chown(&theirs, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
     let port = theirs.join("port");
     let waiting = WaitingProgram::start(runtime, &place, &port)?;
-    waiting.resume().expect_code(0).says("goes on");
+    waiting.resume().expect_code(0).says("Resumed process");
     assert!(!port.exists());
     no_guard_for(&port);
     let left: Vec<PathBuf> = fs::read_dir(&theirs).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -101,7 +101,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = place.doctor(&NOBODY, open.id(), 3);
     assert_eq!(codes(&document), ["other-user"]);
     says(&finding(&document, "other-user"), "detail", "belongs to user root");
-    says(&finding(&document, "other-user"), "fix", "sudo -u root runtap doctor ");
+    says(&finding(&document, "other-user"), "fix", "Run: sudo runtap doctor ");
     let mut ps = place.command(&NOBODY, ["ps", "--all-users", "--format", "json"]);
     let rows = run({
         ps.env_remove("TMPDIR");
@@ -123,7 +123,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     assert_eq!(codes(&doctor(hidden.id(), 0)), [] as [&str; 0], "root sees everything");
     // The list has a note about more processes.
     let listed = run(place.command(&NOBODY, ["ps"]));
-    listed.expect_code(0).says("of other users: --all-users, or as root");
+    listed.expect_code(0).says("use --all-users (or run as root)");
     let document = run(place.command(&NOBODY, ["ps", "--format", "json"])).json();
     assert!(document["of_other_users"].as_u64().unwrap() >= 1, "{document:#}");
     run(place.command(&NOBODY, ["ps", "spin"])).expect_code(3).says("of other users");

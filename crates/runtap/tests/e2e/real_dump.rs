@@ -328,10 +328,14 @@ fn an_interrupted_dump_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     dump.arg(&path).stderr(File::create(&said).unwrap());
     let mut dump = dump.spawn().unwrap();
     let said = || fs::read_to_string(&said).unwrap();
-    eventually("runtap asks", || said().contains("the target was asked").then_some(()));
+    eventually("runtap asks", || said().contains("sent the request to the target").then_some(()));
     kill_process(Pid::from_child(&dump), Signal::INT).unwrap();
     assert_eq!(dump.wait().unwrap().code(), Some(130));
-    assert!(said().contains("goes on without us") && said().contains("stands still until"), "{}", said());
+    assert!(
+        said().contains("continues without runtap") && said().contains("is suspended until"),
+        "{}",
+        said()
+    );
     assert!(!path.exists());
     // The message has the file's name, which is not the requested one: that appears only when the dump is complete.
     let said = said();

@@ -93,7 +93,7 @@ fn without_keywords_all_are_enabled(runtime: &RealRuntime) -> Result<(), Skip> {
     recording.runtap.signal(Signal::INT);
     let finished = recording.runtap.wait();
     finished.expect_code(0);
-    assert_eq!(finished.stderr.matches("no keywords given").count(), 1, "said once: {finished}");
+    assert_eq!(finished.stderr.matches("No keywords specified").count(), 1, "said once: {finished}");
     assert_eq!(count_of(&counts(&recording.file, 0), "Demo-Storm", 1), 400);
 
     // Literally, 0 selects the events without keywords, of which this source has none.
@@ -108,7 +108,7 @@ fn without_keywords_all_are_enabled(runtime: &RealRuntime) -> Result<(), Skip> {
         "-o",
         none.to_str().unwrap(),
     ]);
-    assert!(!finished.expect_code(0).stderr.contains("no keywords given"), "{finished}");
+    assert!(!finished.expect_code(0).stderr.contains("No keywords specified"), "{finished}");
     assert_eq!(count_of(&counts(&none, 0), "Demo-Storm", 1), 0);
     target.still_answers();
     Ok(())

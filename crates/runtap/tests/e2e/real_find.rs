@@ -235,7 +235,7 @@ fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip>
     let silent = UnixStream::connect(target.socket()).unwrap();
     let told = runtap(info);
     told.expect_code(3)
-        .says("no .NET or Java process is called 'meters'")
+        .says("no .NET or Java process is named 'meters'")
         .says("did not answer")
         .says(&target.p());
     drop(silent);
@@ -253,7 +253,7 @@ fn a_name_has_to_be_unique(runtime: &RealRuntime) -> Result<(), Skip> {
         let refused = runtap(verb.iter().copied().chain(["-n", &name]));
         refused.expect_code(3).says(&name).says(&old.p()).says(&new.p()).says("-p");
     }
-    runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET or Java process is called");
+    runtap(["info", &format!("{name}x")]).expect_code(3).says("no .NET or Java process is named");
     drop(old);
     assert_eq!(json(["info", &name, "--format", "json"])["pid"], new.pid());
     // The name that the runtime reports, which is that of the assembly inside the file.
@@ -392,7 +392,7 @@ fn processes_of_one_name_can_be_watched(runtime: &RealRuntime) -> Result<(), Ski
     let text = runtap(["ps", &name]);
     let text = text.expect_code(0).text();
     assert!(text.lines().nth(1).unwrap().contains(" running "), "{text}");
-    runtap(["ps", &format!("{name}x")]).expect_code(3).says("no .NET or JVM process is called");
+    runtap(["ps", &format!("{name}x")]).expect_code(3).says("no .NET or Java process is named");
     let mut command = command(["ps", "--watch", &name]);
     let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -234,7 +234,7 @@ fn other_users() -> Result<(), Skip> {
         for verb in ["info", "env", "doctor", "resume"] {
             let told = run(place.command(&NOBODY, [verb, &p]));
             let told = told.expect_code(3).to_string();
-            let fix = format!("sudo -u root runtap {verb} {p}");
+            let fix = format!("Run: sudo runtap {verb} {p}");
             assert!(told.contains("belongs to user root") && told.contains(&fix), "{told}");
         }
     }

@@ -255,7 +255,7 @@ fn attach_and_detach(jdk: &Jdk, pid: u32) {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
         maps.lines().filter(|line| line.contains("libruntap_jvm_agent") && line.contains("r-xp")).count()
     };
-    runtap(["jvm", "detach", &p]).expect_code(3).says("has no agent of runtap");
+    runtap(["jvm", "detach", &p]).expect_code(3).says("has not loaded runtap's agent");
     let mut after_first = None;
     for round in 0..10 {
         let traces = AttachedTrace::start(&p, &["--format", "json"]);
@@ -277,7 +277,7 @@ fn attach_and_detach(jdk: &Jdk, pid: u32) {
     }
     // Selecting a program by name, and counting calls.
     let by_name = runtap(["jvm", "attach", "-n", "no.such.Program"]);
-    by_name.expect_code(3).says("no Java program of yours is called 'no.such.Program'");
+    by_name.expect_code(3).says("no Java program of your user is named 'no.such.Program'");
     let mut time = 300;
     eventually("calls are counted", || {
         let duration = format!("{time}ms");
@@ -414,7 +414,7 @@ fn expressions_are_checked_first() {
 #[test]
 fn a_file_that_is_not_a_program_is_reported() {
     let finished = runtap(["jvm", "run", "--", "/etc/passwd"]);
-    finished.expect_code(125).says("can't start /etc/passwd: it is no program");
+    finished.expect_code(125).says("cannot start /etc/passwd: the file is not executable");
     assert!(!finished.stderr.contains("JAVA_TOOL_OPTIONS"), "nothing was started: {finished}");
 }
 
@@ -474,7 +474,7 @@ fn refused() -> Result<(), Skip> {
         let finished = traces.process.wait();
         finished.expect_code(0);
         assert!(finished.text().contains("shop.Work.leaf(int)"), "JDK {}: {finished}", jdk.major());
-        runtap(["jvm", "detach", &p]).expect_code(0).says("before: nothing was traced");
+        runtap(["jvm", "detach", &p]).expect_code(0).says("already left");
         // Names that match no class.
         let nothing = runtap(["jvm", "attach", &p, "--include", "Work", "--duration", "300ms"]);
         nothing.says("no class matched --include").says("names have slashes");
@@ -539,7 +539,7 @@ fn frozen() -> Result<(), Skip> {
     let traces = AttachedTrace::start(&p, &[]);
     // Calls can arrive before `jvm attach` is notified that the agent is loaded.
     eventually("runtap has attached", || {
-        traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+        traces.stderr_so_far().contains("Ctrl-C stops the trace").then_some(())
     });
     traces.wait_for_calls();
     let freeze = |how: &str| {
@@ -557,7 +557,7 @@ fn frozen() -> Result<(), Skip> {
     });
     traces.process.signal(Signal::INT);
     eventually("runtap waits for the agent", || {
-        traces.stderr_so_far().contains("Ctrl-C again does not wait").then_some(())
+        traces.stderr_so_far().contains("Ctrl-C again stops waiting").then_some(())
     });
     traces.process.signal(Signal::INT);
     let AttachedTrace { process, recording } = traces;

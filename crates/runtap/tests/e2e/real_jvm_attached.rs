@@ -73,7 +73,7 @@ fn attached_to_shop() -> Result<(), Skip> {
         let traces = AttachedTrace::start(&program.id().to_string(), &["--mode", mode]);
         // Classes have their probes before `jvm attach` is notified that the agent is loaded.
         eventually("it has attached", || {
-            traces.stderr_so_far().contains("Ctrl-C ends with a report").then_some(())
+            traces.stderr_so_far().contains("Ctrl-C stops the trace").then_some(())
         });
         program.begin();
         program.wait_for("done");
@@ -139,7 +139,7 @@ fn ended_while_traced() -> Result<(), Skip> {
         program.wait_for("ready");
         let traces = AttachedTrace::start(&program.id().to_string(), &[]);
         let told = traces.wait();
-        assert!(told.contains("Ctrl-C ends with a report"), "{major}: {told}");
+        assert!(told.contains("Ctrl-C stops the trace"), "{major}: {told}");
         assert!(!told.contains("still in process"), "{major}: {told}");
     }
     Ok(())

@@ -39,7 +39,7 @@ fn unnamed_methods_come_with_a_hint(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(!has_frame(&document, "Burn.Cycles"), "{document:#}");
     assert!(!has_frame(&document, "0x"), "no addresses in place of names: {document:#}");
     let note = summary["processes"][0]["notes"][0].as_str().unwrap();
-    assert!(note.contains("no method names were received") && note.contains("--method-names"), "{note}");
+    assert!(note.contains("No method names were received") && note.contains("--method-names"), "{note}");
     assert!(
         stderr.contains("frames are addresses without a method name") && stderr.contains("--method-names"),
         "{stderr}"

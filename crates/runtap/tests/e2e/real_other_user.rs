@@ -87,7 +87,7 @@ fn another_users_programs_of_a_killed_tool_are_freed(runtime: &RealRuntime) -> R
     eventually("the suspended program", || waiting().contains(&u64::from(pid)).then_some(()));
     drop(tool);
     let resumed = runtap(["resume", &pid.to_string()]);
-    resumed.expect_code(0).says(&format!("process {pid} goes on")).says("stays in the background");
+    resumed.expect_code(0).says(&format!("Resumed process {pid}.")).says("stays in the background");
     // The children of the program connect later, and find a listener.
     let finished = running.wait();
     assert!(finished.expect_code(0).text().contains("\"tree_size\":7"), "{finished}");

@@ -459,7 +459,7 @@ fn by_process_id(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut inner = tool.command();
     inner.args(["info", "--pid", &target.p()]);
     let bypassed = run(with_command(&["record", "-p", &target.p(), "-o", &talk], &inner));
-    bypassed.expect_code(0).says("nobody has connected");
+    bypassed.expect_code(0).says("no tool has connected");
     Ok(())
 }
 

@@ -71,7 +71,7 @@ fn a_killed_tool_leaves_no_process_suspended(runtime: &RealRuntime) -> Result<()
     let resumed = runtap(["resume", "-p", &first]);
     resumed.expect_code(0);
     for program in &programs {
-        resumed.says(&format!("process {} goes on", program.id()));
+        resumed.says(&format!("Resumed process {}.", program.id()));
     }
     eventually("the program runs", || {
         (json(["info", &first, "--format", "json"])["suspended"] == false).then_some(())
@@ -98,7 +98,7 @@ fn resume_leaves_the_programs_of_a_live_tool_alone(runtime: &RealRuntime) -> Res
     let programs = waiting(runtime, folder.path(), port.to_str().unwrap(), 1)?;
     let p = programs[0].id().to_string();
     let me = std::process::id();
-    runtap(["resume", &p]).expect_code(1).says(&format!("is waiting for process {me}")).says("end the tool");
+    runtap(["resume", &p]).expect_code(1).says(&format!("is waiting for process {me}")).says("stop the tool");
     assert_eq!(json(["info", &p, "--format", "json"])["suspended"], true);
     assert!(port.exists(), "the tool's socket was not touched");
     drop(tool);
@@ -121,6 +121,8 @@ fn every_connecting_process_is_resumed(runtime: &RealRuntime) -> Result<(), Skip
     program.wait_for("done");
     drop(resume);
     let nobody = format!("{}/nobody,listen", folder.path().display());
-    runtap(["resume", "--dport", &nobody, "--duration", "0.2"]).expect_code(3).says("nobody has dialled in");
+    runtap(["resume", "--dport", &nobody, "--duration", "0.2"])
+        .expect_code(3)
+        .says("no program has connected");
     Ok(())
 }

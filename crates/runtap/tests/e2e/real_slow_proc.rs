@@ -119,8 +119,8 @@ fn resume_ends_with_its_time(runtime: &RealRuntime) -> Result<(), Skip> {
     let program = waiting(runtime, folder.path())?;
     // The pipe has no writer.
     let resumed = run(slow.shown_to(&resume(&program, folder.path(), "1s")));
-    resumed.expect_code(0).says(&format!("process {} goes on", program.id()));
-    resumed.says("who else waits there is not known").says("longer than 1.0 s (--duration)");
+    resumed.expect_code(0).says(&format!("Resumed process {}.", program.id()));
+    resumed.says("other processes that wait there are unknown").says("longer than 1.0 s (--duration)");
     assert!(!folder.path().join("port").exists());
     Ok(())
 }

@@ -234,7 +234,7 @@ fn usage_errors_have_the_platforms_exit_code() {
     negative.expect_code(5).says("invalid value '-1'");
     assert!(!negative.stderr.contains("-- -1"), "{negative}");
     wrong(&["/bin/true", "-j", "0"]).expect_code(5).says("at least 1");
-    wrong(&["/bin/true", "--slow", "soon"]).expect_code(5).says("none switches it off");
+    wrong(&["/bin/true", "--slow", "soon"]).expect_code(5).says("'none' means no limit");
     // Requests to runtap instead of the applications.
     for (word, says) in
         [("--list-tests", "runtap test PATH --list-tests"), ("--help", "runtap test PATH --help")]

@@ -320,7 +320,7 @@ pub(crate) fn tests_of_one_name_are_not_mistaken_for_each_other() -> Outcome {
 
 pub(crate) fn without_a_server() {
     let told = run(runtap(["mtp", "host", "--from", "tap", "--", "true"]));
-    assert!(told.expect_code(2).stderr.contains("no server has started this"), "{told}");
+    assert!(told.expect_code(2).stderr.contains("must be started by a server"), "{told}");
     let told = run(runtap(["mtp", "host", "--from", "soup", "--write-module", "x", "--", "true"]));
     assert!(told.expect_code(2).stderr.contains("libtest-json"), "{told}");
     let told = run(runtap(["mtp", "host", "--from", "tap", "--write-module", "x.dll", "--", "true"]));

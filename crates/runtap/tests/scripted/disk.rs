@@ -98,7 +98,7 @@ fn results_fail() {
     command.args(wanted.get_args()).current_dir(wanted.get_current_dir().unwrap());
     let told = run(command);
     told.expect_code(2).says("failed: 41 tests, 40 passed, 1 failed").says("exit code 2");
-    says_once(&told, "results can't be kept in");
+    says_once(&told, "cannot keep results in");
     says_once(&told, "File too large");
     says_once(&told, "/r.xml can't be written: results of the run are lost");
     let events: Vec<Value> = told.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -160,7 +160,7 @@ fn output_of(scenario: &Scenario, folder: &Path) -> String {
         for press in 0..scenario.interrupt {
             if press > 0 {
                 // Signals before the first is handled would be merged.
-                let heard = || running.stderr_so_far().contains("stopping: ").then_some(());
+                let heard = || running.stderr_so_far().contains("Stopping: ").then_some(());
                 eventually("it is stopping", heard);
             }
             running.signal(Signal::INT);

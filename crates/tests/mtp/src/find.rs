@@ -55,6 +55,21 @@ pub enum FindError {
     },
 }
 
+impl FindError {
+    /// Returns what can be specified instead. `None` if the error says it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Nothing => Some(
+                "Use runtap test PATH…, where PATH is a .dll, a program, or a pattern such as 'bin/**/*.Tests.dll'.",
+            ),
+            Self::NoMatch { .. } => Some(
+                "Test applications are managed applications that use Microsoft.Testing.Platform, and executable files.",
+            ),
+            _ => None,
+        }
+    }
+}
+
 fn skipped(others: usize) -> String {
     match others {
         0 => String::new(),

@@ -23,7 +23,7 @@ fn has_ticks(wine: &Wine, name: &str) -> Result<()> {
 pub(super) fn route(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let words = ["router", "server-client", "--ipc-server", "runtap-router", "-p", &pid];
-    let (_named, _) = wine.start(RUNTAP, &words, "tools dial ")?;
+    let (_named, _) = wine.start(RUNTAP, &words, "Connect tools to ")?;
     contains(&wine.works(&["info", "--diagnostic-port", "runtap-router,connect"])?, &["demo", &pid])?;
     let (_usual, router) =
         wine.start(RUNTAP, &["router", "server-client", "-p", &pid], "dotnet-trace collect -p ")?;
@@ -35,7 +35,7 @@ pub(super) fn route(wine: &Wine) -> Result<()> {
         bail!("the token is too short");
     }
     let (_offer, address) = wine.start(RUNTAP, &["router", "listen", "127.0.0.1:0"], "runtap://")?;
-    let address = format!("runtap://{}", address.split(',').next().unwrap_or_default());
+    let address = format!("runtap://{}", address.split(' ').next().unwrap_or_default());
     contains(&wine.works(&["ps", &address])?, &[&pid])?;
     contains(&wine.works(&["info", &format!("{address}/{pid}")])?, &["demo"])
 }
@@ -71,7 +71,7 @@ pub(super) fn connect_to_port(wine: &Wine) -> Result<()> {
         bail!("runtimes can't use {port}: they prepend the folder of pipes");
     }
     let words = ["router", "client-client", "--ipc-client", "runtap-port-ü", "-p", &pid];
-    let (_router, _) = wine.start(RUNTAP, &words, "the runtime is")?;
+    let (_router, _) = wine.start(RUNTAP, &words, "Routing to ")?;
     if tool.ended(PATIENCE)? != Some(0) {
         bail!("the recording failed");
     }

@@ -49,7 +49,7 @@ fn of_collector(news: &News) -> String {
             format!("a connection from {peer} was refused: {cause}")
         }
         News::LeftOut(count) => {
-            format!("{} left out: more came than could be shown", Things(*count, "line"))
+            format!("omitted {}: too many to show", Things(*count, "line"))
         }
         other => format!("{other:?}"),
     }
@@ -69,7 +69,7 @@ fn of_agent(AgentId(agent): AgentId, news: &News) -> String {
                 "agent {agent}{process}{comma} of {user} was disconnected to make room for {newcomer}: {why}"
             );
         }
-        News::Sent(command) => format!("was told: {command}"),
+        News::Sent(command) => format!("received the command: {command}"),
         News::NotSent(command, error) => return format!("agent {agent}: {command}: {error}"),
         News::LeftOut(_) => return of_collector(news),
     };
@@ -99,7 +99,7 @@ fn of_event(event: &Event) -> String {
         Event::Violation(violation) => format!("breaks {violation}"),
         Event::Data(open) => format!("opened a data connection: {open} open"),
         Event::RecordingFailed { connection, reason } => {
-            format!("is not recorded any more ({connection}), the trace goes on: {reason}")
+            format!("recording stopped ({connection}), but the trace continues: {reason}")
         }
         Event::ControlEnded => "closed its control connection".to_owned(),
         Event::Finished => "ended".to_owned(),
@@ -241,9 +241,9 @@ mod tests {
                 "agent 4 traces a/B",
                 "agent 4 leaves alone a/B",
                 "agent 4 can't trace a/B",
-                "agent 4 was told: pause",
+                "agent 4 received the command: pause",
                 "agent 4: stop: why",
-                "20 lines left out: more came than could be shown",
+                "omitted 20 lines: too many to show",
                 "agent 4 ended",
             ]
         );

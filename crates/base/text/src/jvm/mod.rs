@@ -30,7 +30,7 @@ pub use self::document::{AgentDocument, JvmDocument};
 pub use self::live::LiveView;
 pub use self::report::RowsDocument;
 pub use self::sets::{OperandRow, SetsDocument};
-pub use self::summary::ReportText;
+pub use self::summary::{AgentReports, ReportText};
 pub use self::warnings::warnings;
 
 /// The minimum width of a name.

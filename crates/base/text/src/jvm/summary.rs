@@ -5,7 +5,7 @@ use std::io;
 
 use runtap_bytefrog::{Detail, MethodReport, Report, readable};
 use runtap_jvm::BrokenRules;
-use runtap_jvm::recording::ClassCounts;
+use runtap_jvm::recording::{ClassCounts, LoadedAgent};
 
 use super::{fitted_name, missing_calls_hint, time, took};
 use crate::units::{Count, Moment, Things};
@@ -25,6 +25,29 @@ pub struct ReportText<'a> {
     pub classes: ClassCounts,
     /// The rules that the agent has broken, including those on its connections.
     pub broken: BrokenRules,
+}
+
+/// The reports on all agents of recordings, one after the other.
+#[derive(Debug)]
+pub struct AgentReports<'a>(pub Vec<&'a LoadedAgent>);
+
+impl Print for AgentReports<'_> {
+    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
+        for (index, agent) in self.0.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            let report = agent.report();
+            let text = ReportText {
+                title: agent.title(),
+                report: &report,
+                classes: agent.classes(),
+                broken: agent.broken().with_report(&report),
+            };
+            text.print(out, options)?;
+        }
+        Ok(())
+    }
 }
 
 fn heading(out: &mut dyn io::Write, options: &TextOptions<'_>, text: &str) -> io::Result<()> {

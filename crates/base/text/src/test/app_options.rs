@@ -95,7 +95,7 @@ impl Display for MergedOptions<'_> {
         }
         for module in (0..self.modules.len()).map(ModuleId).filter(|module| self.is_silent(*module)) {
             let name = self.name(module);
-            writeln!(f, "\n{}: told no options: is it a test application?", Clean(&name))?;
+            writeln!(f, "\n{}: reported no options; is it a test application?", Clean(&name))?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(super) fn indented(text: &str) -> String {
     let mut tail: Vec<_> = lines.by_ref().rev().take(TAIL_LINES).map(line).collect();
     match lines.count() {
         0 => {}
-        left_out => shown.push(format!("    … {left_out} lines left out …")),
+        left_out => shown.push(format!("    … {left_out} lines omitted …")),
     }
     tail.reverse();
     shown.append(&mut tail);

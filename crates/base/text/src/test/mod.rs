@@ -6,6 +6,7 @@ mod failures;
 mod format;
 mod lines;
 mod list;
+pub mod messages;
 mod module_failure;
 pub mod nothing;
 mod progress;

@@ -44,7 +44,7 @@ pub fn missing_facts(planned: &Planned, modules: &[Module]) -> Vec<Remark> {
     let modules = planned.names_only.iter().filter_map(|module| modules.get(module.0));
     let warning = |module: &Module| {
         Remark::Warning(format!(
-            "{module} tells only the names of its tests: conditions on classes, namespaces, traits and files meet none of them (Microsoft.Testing.Platform tells these from version 1.9 on)"
+            "{module} reports only the names of its tests, so conditions on classes, namespaces, traits and files match none of them (Microsoft.Testing.Platform reports these from version 1.9 on)"
         ))
     };
     modules.map(warning).collect()

@@ -1,7 +1,9 @@
 //! Parsing of durations and sizes.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use runtap_test::plan::Limit;
 use thiserror::Error;
 
 /// Maximum duration: about ten years. Longer ones are probably typing errors.
@@ -51,6 +53,37 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         Ok(duration) if duration <= LONGEST => Ok(duration),
         Ok(_) | Err(_) => Err(DurationError::TooLong(text.to_owned())),
     }
+}
+
+/// Parses a duration that limits a run; without the option, the run has no limit.
+pub fn parse_time_limit(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; without the option, it runs until Ctrl-C"))
+}
+
+/// Parses an interval; 0 means never.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    if matches!(text.trim(), "0" | "0s" | "0ms") {
+        return Ok(Duration::ZERO);
+    }
+    parse_duration(text).map_err(|error| format!("{error}; 0 means never"))
+}
+
+/// Parses a time limit, or `none` for no limit.
+pub fn parse_limit(text: &str) -> Result<Limit<Duration>, String> {
+    if text == "none" {
+        return Ok(Limit::None);
+    }
+    parse_duration(text).map(Limit::At).map_err(|error| format!("{error}; 'none' means no limit"))
+}
+
+/// Parses a number that must be at least 1.
+pub fn parse_positive(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_no_number| format!("'{text}' is not a number of at least 1"))
+}
+
+/// Parses the number of rows to show.
+pub fn parse_rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_no_number| format!("'{text}' is not a number of rows"))
 }
 
 /// Parses `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.

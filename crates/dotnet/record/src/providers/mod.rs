@@ -21,6 +21,7 @@ mod arguments;
 mod clr;
 mod filter;
 mod grammar;
+pub mod messages;
 mod profiles;
 mod request;
 mod tracepoints;

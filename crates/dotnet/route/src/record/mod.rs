@@ -25,10 +25,12 @@ mod ended;
 #[path = "ended/bsd.rs"]
 mod ended_bsd;
 mod log;
+pub mod messages;
 mod passed;
 mod run;
 mod silent;
 mod socket;
+mod start;
 #[cfg(any(target_os = "linux", windows))]
 mod watching;
 
@@ -48,6 +50,7 @@ pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
 use self::silent::PendingClients;
 pub use self::socket::{RecorderSocket, SocketError};
+pub use self::start::{recorder_header, with_socket};
 pub use runtap_transcript::{
     Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
 };

@@ -30,12 +30,16 @@
 mod back;
 mod board;
 mod crowd;
+mod dsrouter;
 mod front;
 mod greeting;
 mod half;
 mod in_use;
 mod limits;
 mod link;
+#[cfg_attr(unix, path = "names/unix.rs")]
+#[cfg_attr(windows, path = "names/windows.rs")]
+mod names;
 mod notice;
 mod offer;
 mod places;
@@ -51,9 +55,11 @@ use tokio::time::timeout;
 
 pub use self::back::{Back, RuntimeAddress, RuntimeConnectError};
 use self::board::RuntimeRegistry;
+pub use self::dsrouter::{Unsupported, normalize_args};
 pub use self::front::Front;
 pub use self::limits::Limits;
 pub use self::link::{Acceptor, Link};
+pub use self::names::socket_names;
 use self::notice::NoticeReporter;
 pub use self::notice::{Notice, Statistics};
 pub use self::offer::Offer;

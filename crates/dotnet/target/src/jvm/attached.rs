@@ -8,6 +8,8 @@ use runtap_jvm_attach::codec::Request;
 use runtap_jvm_attach::{AttachError, Client, Jvm, Timeouts};
 use runtap_os::in_a_thread;
 
+pub(crate) use crate::attach_messages::instead_of_attaching;
+
 /// The time-out of each step. An idle machine answers within milliseconds.
 const DEADLINE: Duration = Duration::from_secs(2);
 /// The beginning of the line with the arguments of the machine, in the reply to `VM.command_line`.

@@ -7,3 +7,9 @@ use runtap_discover::Java;
 pub(super) async fn describe(_pid: u32, _start_time: u64, _java: &mut Java) -> Result<(), String> {
     Err("attaching to Java programs is supported on Linux only".to_owned())
 }
+
+/// Advice for a Java program that can't be attached to; always `None` because none is found on this system.
+#[allow(clippy::unused_async, reason = "the same as on Linux")]
+pub(crate) async fn instead_of_attaching(_pid: u32) -> Option<String> {
+    None
+}

@@ -1,5 +1,5 @@
 //! The library's imports and exports. The optimized library that is shipped is checked where it is embedded
-//! (`crates/runtap/src/cmd/jvm/agents/carried.rs`).
+//! (`crates/runtap/tests/e2e/cli_jvm_library.rs`).
 
 use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
 use object::{Endianness, elf};

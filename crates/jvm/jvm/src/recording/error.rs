@@ -64,6 +64,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the next step. `None` if unknown.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoRecording(_) => Some("'runtap jvm hq --record DIR' creates a recording.".to_owned()),
+            Self::NoAgent { available, .. } => Some(format!("Valid values: {}", available.join(", "))),
+            _ => None,
+        }
+    }
+
     /// Returns whether the input is wrong, rather than the system failing.
     pub fn is_rejection(&self) -> bool {
         match self {

@@ -12,7 +12,7 @@ use runtap_demo::jvm::Dialect;
 use crate::cli::{AgentVersion, DemoJvm, DemoJvmAgent, JvmHq};
 use crate::exit;
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// Runs the built-in program that imitates a Java program with an agent.
 pub(super) fn run_agent(options: &DemoJvmAgent) -> anyhow::Result<u8> {
@@ -56,11 +56,11 @@ pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
     let (code, program) = crate::cmd::jvm::collect_from(&hq_options, start, output)?;
     let truth = program.end()?;
     if output.json() {
-        output.note(format_args!("what the program did, by its own account: {truth}"));
+        output.note(format_args!("What the demo program reported doing: {truth}"));
     } else {
-        output.note(format_args!("by its own account, the program did {}", account(&truth)));
+        output.note(format_args!("The demo program reported {}", account(&truth)));
     }
-    output.note("next: 'runtap jvm run -- java …', or 'runtap jvm attach PID' for a program that runs");
+    output.note("Next: 'runtap jvm run -- java …', or 'runtap jvm attach PID' for a running program.");
     Ok(code)
 }
 

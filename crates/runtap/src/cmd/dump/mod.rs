@@ -9,30 +9,29 @@ use std::path::Path;
 use jiff::Zoned;
 use runtap_discover::System;
 use runtap_os::in_a_thread;
-use runtap_record::Stops;
 use runtap_record::dump::{Destination, Error, Event, Outcome, Prepared, Refusal, Specification};
-use runtap_target::ResolvedTarget;
+use runtap_record::{Stops, messages};
+use runtap_target::{ResolvedTarget, fixes};
 
 use super::failure::explain;
-use super::fix;
 use super::interrupt::unless;
 use super::target::{DotnetVerb, choose_all, each, reject_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Bytes;
+use runtap_text::units::Bytes;
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
     if options.output.as_deref() == Some(Path::new("-")) {
         return Err(usage(
-            "the target writes the dump itself, which can't be to our stdout: give a file or a directory with -o",
+            "the target writes the dump itself and cannot write to runtap's stdout; specify a file or a directory with -o",
         ));
     }
     // Open the files before any process is contacted.
     let prepared = Cell::new(Some(prepare(options, None)?));
     let all = unless(&stops, choose_all(&options.target, options.all.all, DotnetVerb::DUMP, output)).await?;
-    reject_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
+    reject_remote(&all, "the target writes a dump to its own disk, where runtap verifies the dump")?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
     let dump = async |chosen: ResolvedTarget, output: Output| {
@@ -75,7 +74,7 @@ async fn dump(
         Ok(Outcome::Interrupted { pid, goes_on }) => {
             if let Some(theirs) = goes_on {
                 output.warning(format_args!(
-                    "the dump goes on without us: process {pid} stands still until its createdump has written the whole of {}",
+                    "the dump continues without runtap: process {pid} is suspended until its createdump has written all of {}",
                     theirs.display()
                 ));
             }
@@ -99,7 +98,7 @@ async fn explain_rejection(chosen: &ResolvedTarget, error: Error) -> anyhow::Err
     }
     match in_a_thread(move || runtap_target::doctor::no_dumps(&System::current(), pid)).await {
         Ok(Some(finding)) => {
-            let hint = format!("process {pid} {}; fix: {}", finding.detail, fix::text(&finding.fixes));
+            let hint = format!("process {pid} {}; fix: {}", finding.detail, fixes::text(&finding.fixes));
             expected(exit::REFUSED, error.to_string(), hint)
         }
         Ok(None) | Err(_) => explain_dump_error(error),
@@ -108,64 +107,34 @@ async fn explain_rejection(chosen: &ResolvedTarget, error: Error) -> anyhow::Err
 
 fn show(event: &Event<'_>, kind: &str, output: Output) {
     match event {
-        Event::Fetching { theirs, why } => output.note(format_args!(
-            "the target writes to {}, and the file is fetched from there: {why}",
-            theirs.display()
-        )),
-        Event::Writing { pid, ours } => {
-            output.note(format_args!("process {pid} writes a {kind} dump to {}", ours.display()));
-        }
-        Event::Asked => output.detail("the target was asked"),
-        Event::NoCrashReport => {
-            output.warning("no crash report is written: that needs .NET 6 or later in the target");
-        }
-        Event::Progress { elapsed, written } => {
-            if output.progress() {
-                output.status(format_args!("{} s: {} written", elapsed.as_secs(), Bytes(*written)));
-            }
+        Event::Progress { elapsed, written } if output.progress() => {
+            output.status(format_args!("{} s: {} written", elapsed.as_secs(), Bytes(*written)));
         }
         Event::Over => output.end_status(),
-        Event::Left { theirs } => {
-            output.warning(format_args!("what the target has written is in {}", theirs.display()));
-        }
+        event => output.messages(messages::dump_event(event, kind)),
     }
 }
 
 /// Adds the exit code and hint to an error, and formats its sizes with units.
 fn explain_dump_error(error: Error) -> anyhow::Error {
-    let text = error.to_string();
-    let failed = |text: String, hint: &str| expected(exit::FAILED, text, hint.to_owned());
+    let (text, hint) = (error.to_string(), messages::dump_hint(&error).map(str::to_owned));
     match error {
         Error::Unsupported | Error::NoCrashReports | Error::NoDisk(_) | Error::Taken(_) => usage(text),
         Error::NoName(_) | Error::NotOrdinary(_) | Error::NotReplaceable(_) | Error::NoText(_) => usage(text),
-        Error::Unseen { .. } => {
-            let hint = "run runtap as root, or as the user who runs the process";
-            expected(exit::NO_TARGET, text, hint.to_owned())
-        }
-        Error::NoPlace { .. } => {
-            failed(text, "choose a directory with -o that the target's user may write to")
-        }
+        Error::Unseen { .. } => expected(exit::NO_TARGET, text, hint),
+        Error::NoPlace { .. } | Error::NoCore { .. } => expected(exit::FAILED, text, hint),
         Error::NoSpace { folder, free, needed, with_copy } => {
-            let why = if with_copy { " with the copy that is made of another user's file" } else { "" };
+            let why = if with_copy { " with the copy of a file that belongs to another user" } else { "" };
             let (folder, free, needed) = (folder.display(), Bytes(free), Bytes(needed));
-            let text = format!("{folder} has {free} left, and the dump takes about {needed}{why}");
-            failed(text, "choose another directory with -o, or a smaller --type")
+            let text = format!("{folder} has {free} left, but the dump needs about {needed}{why}");
+            expected(exit::FAILED, text, hint)
         }
-        Error::NoCore { .. } => failed(text, "nothing is kept of it"),
         Error::LongReport { theirs, bytes, most } => {
             let (theirs, bytes, most) = (theirs.display(), Bytes(bytes), Bytes(most));
             anyhow::anyhow!("the crash report {theirs} has {bytes}, more than {most}")
         }
-        Error::Runtime(error) => {
-            let hint = match Refusal::of(&error) {
-                Some(Refusal::NoPtrace) => {
-                    "createdump may not trace its own parent: a container needs the capability SYS_PTRACE"
-                }
-                Some(Refusal::FullOnly) => "take --type full",
-                None => return explain(error),
-            };
-            expected(exit::REFUSED, text, hint.to_owned())
-        }
+        Error::Runtime(error) if hint.is_none() => explain(error),
+        Error::Runtime(_) => expected(exit::REFUSED, text, hint),
         // Converted as they are: `exit::code_of` recognizes these types.
         Error::Output(error) => error.into(),
         Error::Io(error) => error.into(),

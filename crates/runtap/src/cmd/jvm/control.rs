@@ -21,7 +21,8 @@ pub(super) fn bind(path: &Path) -> anyhow::Result<Listener> {
         BindError::InUse { .. } => expected(
             exit::FAILED,
             error.to_string(),
-            "another collector listens there, or the file is no socket: choose another --control".to_owned(),
+            "Another collector listens there, or the file is not a socket; choose another --control."
+                .to_owned(),
         ),
         _ => error.into(),
     })
@@ -50,7 +51,7 @@ pub(super) async fn send(path: &Path, command: &str, output: Output) -> anyhow::
     let answer =
         or_interrupted(async { control::send(path, command).await.map_err(|error| explain(path, error)) });
     let value: Value = serde_json::from_str(&answer.await?).map_err(|error| {
-        expected(exit::FAILED, format!("{} answers what is no JSON: {error}", path.display()), None)
+        expected(exit::FAILED, format!("{} sent an answer that is not JSON: {error}", path.display()), None)
     })?;
     output.document_line(&value)?;
     let agents = value["agents"].as_array();
@@ -62,7 +63,7 @@ pub(super) async fn send(path: &Path, command: &str, output: Output) -> anyhow::
 fn explain(path: &Path, error: SendError) -> anyhow::Error {
     match error {
         SendError::Connect(_) | SendError::Closed => {
-            let hint = "start a collector with 'runtap jvm hq --control PATH'".to_owned();
+            let hint = "Start a collector with 'runtap jvm hq --control PATH'.".to_owned();
             expected(exit::NO_TARGET, format!("{}: {error}", path.display()), hint)
         }
         SendError::NoAnswer => expected(exit::FAILED, format!("{} {error}", path.display()), None),

@@ -7,7 +7,6 @@ mod hq;
 mod replay;
 mod report;
 
-pub(super) use self::agents::instead_of_attaching;
 pub(super) use self::hq::{collect_from, has_live_view};
 pub(super) use self::report::{classify_error, convert, diff, find_operand, report_kind};
 

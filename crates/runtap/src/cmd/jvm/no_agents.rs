@@ -9,9 +9,3 @@ pub(super) fn run(verb: JvmAgents, _output: Output) -> anyhow::Result<u8> {
     let name = format!("jvm {}", verb.name());
     Err(not_there(&name, "the agent for JVMs is a library for Linux; 'jvm hq' collects from other agents"))
 }
-
-/// Advice for a Java program that can't be attached to; always `None` because none is found on this system.
-#[allow(clippy::unused_async, reason = "the same as on Linux")]
-pub(in crate::cmd) async fn instead_of_attaching(_pid: u32) -> Option<String> {
-    None
-}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
-use runtap_mtp_host::command::Wrap;
+use runtap_mtp_host::command::{Wrap, move_server_arguments};
 
 use crate::cli::{Cli, MtpHost, MtpKeep};
 use crate::exit::{self, expected, usage};
@@ -13,45 +13,11 @@ use crate::output::Output;
 
 use super::write_script;
 
-/// Moves the arguments of a server from before `--` to after the command, where a generated script has them. Thus both `mtp
-/// host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` work in hand-written scripts, and a server's `--help`
-/// reaches the test application.
+/// Moves the arguments of a server behind the command.
 pub(in crate::cmd) fn normalize_args(words: &mut Vec<OsString>) {
-    let Some(end) = words.iter().position(|word| word == "--") else { return };
-    let Some(verb) = words.get(..end).and_then(|before| {
-        before.windows(2).position(|pair| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host"))
-    }) else {
-        return;
-    };
-    let name = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-    let is_given = |wanted: &str| words[verb..end].iter().any(|word| name(word) == wanted);
-    if !is_given("--server") || is_given("--words") {
-        return;
+    if words.iter().any(|word| word == "host") {
+        move_server_arguments(words, &own_options());
     }
-    let own_options = own_options();
-    let (mut own_words, mut server_words) = (Vec::new(), Vec::new());
-    let mut between = words[verb + 2..end].iter();
-    while let Some(word) = between.next() {
-        let known = own_options.iter().find(|(option, _)| *option == name(word));
-        // Flags such as `-v`, `-vv` and `-q`.
-        let letters = word.to_str().and_then(|word| word.strip_prefix('-'));
-        let is_flag =
-            letters.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|c| b"vq".contains(&c)));
-        match known {
-            Some((_, takes_value)) => {
-                own_words.push(word.clone());
-                if *takes_value && !word.to_string_lossy().contains('=') {
-                    own_words.extend(between.next().cloned());
-                }
-            }
-            None if is_flag => own_words.push(word.clone()),
-            None => server_words.push(word.clone()),
-        }
-    }
-    let command = words.len() - end - 1;
-    own_words.push(format!("--words={command}").into());
-    words.splice(verb + 2..end, own_words);
-    words.extend(server_words);
 }
 
 /// Returns the subcommand's own options except for help, and whether each takes a value.
@@ -103,16 +69,16 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
     let mut command = options.command;
     let arguments = command.split_off(options.words.unwrap_or(command.len()).min(command.len()));
     if command.is_empty() {
-        return Err(usage("there is no command"));
+        return Err(usage("no command specified"));
     }
     // The remaining arguments are the server's, so errors use the exit codes that servers expect.
     let launch = match Launch::parse(arguments, &[]) {
         Ok(Some(launch)) => launch,
         Ok(None) => {
-            let hint = "--write-module FILE leaves a script that servers start: runtap test ./FILE";
+            let hint = "--write-module FILE writes a script that servers start: runtap test ./FILE";
             return Err(expected(
                 exit::USAGE,
-                "no server has started this".to_owned(),
+                "this verb must be started by a server".to_owned(),
                 Some(hint.to_owned()),
             ));
         }

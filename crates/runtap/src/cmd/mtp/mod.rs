@@ -39,12 +39,12 @@ fn open_recording(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<BufRe
     let compression = input.compression();
     let mut input = BufReader::with_capacity(1 << 16, input);
     let start = input.fill_buf().map_err(|error| match compression {
-        Some(compression) => unreadable(path, &format!("it is no {} file: {error}", compression.name())),
+        Some(compression) => unreadable(path, &format!("it is not a {} file: {error}", compression.name())),
         None => runtap_convert::source::Error::Open { path: path.to_owned(), error }.into(),
     })?;
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
     if first.is_some_and(|byte| *byte != b'{') {
-        return Err(unreadable(path, "it is no transcript (JSON Lines)"));
+        return Err(unreadable(path, "it is not a transcript (JSON Lines)"));
     }
     Ok(Reader::with_limits(input, limits()))
 }
@@ -71,7 +71,7 @@ fn each(
 fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
     write_module(path, words).map_err(|error| {
         let hint = match &error {
-            ScriptError::Taken => Some("remove it, or give another name"),
+            ScriptError::Taken => Some("Remove the file, or choose another name."),
             // Report this error as for any other output, with its cause.
             ScriptError::Output(error) => {
                 let advice = error.cause.advice().map(str::to_owned);

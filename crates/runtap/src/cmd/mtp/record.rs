@@ -1,16 +1,14 @@
 //! `runtap mtp record`: runs an application with a recording proxy, or writes a script that does so.
 
-#[cfg_attr(unix, path = "record/words_unix.rs")]
-#[cfg_attr(windows, path = "record/words_windows.rs")]
-mod words;
-
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
-use runtap_mtp::transcript::{Application, Outcome, Server, Signals, TestPipe, run as run_application};
-use runtap_mtp::{Module, ModuleKind};
-use runtap_os::in_a_thread;
+use runtap_mtp::transcript::{
+    Application, ApplicationError, Outcome, Server, Signals, TestPipe, is_managed, is_started_by,
+    resolve_application, run as run_application, with_process_id,
+};
+use runtap_os::{exit_code, in_a_thread};
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
 use runtap_text::test::transcript::{RecordedDocument, tally};
@@ -18,7 +16,7 @@ use runtap_transcript::{Error as TranscriptError, Header, Journal, create};
 
 use super::write_script;
 use crate::cli::MtpRecord;
-use crate::cmd::record::{code_of, stop_requests};
+use crate::cmd::record::stop_requests;
 use crate::cmd::{block_on, dotnet};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
@@ -42,11 +40,11 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
         words.extend([OsString::from("--dotnet"), std::path::absolute(dotnet)?.into()]);
     }
     words.push("--".into());
-    let application = resolve_application(&options.application)?;
+    let application = resolve_application(&options.application).map_err(application_error)?;
     if application.first().is_some_and(|first| is_started_by(module, first)) {
         let message =
             format!("{} is the application itself: the script would start itself", module.display());
-        return Err(expected(exit::USAGE, message, "give the script another name".to_owned()));
+        return Err(expected(exit::USAGE, message, "Choose another name for the script.".to_owned()));
     }
     if std::path::absolute(module)? == std::path::absolute(&options.output)? {
         return Err(usage(format!("{} can't be both the script and the recording", module.display())));
@@ -57,47 +55,20 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
     Ok(exit::OK)
 }
 
-/// Returns whether a word starts this file, either as a path or as a name found in PATH.
-fn is_started_by(file: &Path, word: &OsStr) -> bool {
-    let Ok(file) = file.canonicalize() else { return false };
-    let word = Path::new(word);
-    let looked_up = std::env::var_os("PATH").filter(|_| word.parent() == Some(Path::new("")));
-    let folders = looked_up.map_or_else(Vec::new, |path| std::env::split_paths(&path).collect());
-    let mut paths = folders.iter().map(|folder| folder.join(word)).chain([word.to_owned()]);
-    paths.any(|path| path.canonicalize().is_ok_and(|path| path == file))
-}
-
-/// Returns the application's command line, with an absolute path if its first word is a file and not a name to look up.
-fn resolve_application(words: &[OsString]) -> anyhow::Result<Vec<OsString>> {
-    let mut words = words.to_vec();
-    if let Some(first) = words.first_mut()
-        && (first.as_encoded_bytes().contains(&b'/') || is_managed(first))
-    {
-        let path = std::path::absolute(&*first)?;
-        if !path.is_file() {
-            return Err(usage(format!("there is no file {}", path.display())));
-        }
-        *first = path.into();
+fn application_error(error: ApplicationError) -> anyhow::Error {
+    match error {
+        ApplicationError::Io(error) => error.into(),
+        error @ ApplicationError::NoFile(_) => usage(error.to_string()),
     }
-    Ok(words)
-}
-
-fn is_managed(word: &OsStr) -> bool {
-    Module::new(word).kind() == ModuleKind::Managed
 }
 
 fn to_strings(words: &[OsString]) -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// Replaces `%p` by the id of this process, because a module may be started several times.
-fn with_process_id(path: &Path) -> PathBuf {
-    words::replaced(path.as_os_str(), "%p", &std::process::id().to_string()).into()
-}
-
 async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
-    let mut words = resolve_application(&options.application)?;
+    let mut words = resolve_application(&options.application).map_err(application_error)?;
     if words.first().is_some_and(|first| is_managed(first)) {
         let dotnet = dotnet::host(options.dotnet.as_deref(), exit::USAGE)?;
         words.splice(0..0, [dotnet.into_os_string(), "exec".into()]);
@@ -112,7 +83,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     })?;
     let header = header(options, &server);
     let journal = Journal::begin::<TestPipe>(Box::new(file), header)
-        .map_err(|error| expected(exit::FAILED, format!("can't write {}: {error}", path.display()), None))?;
+        .map_err(|error| expected(exit::FAILED, format!("cannot write {}: {error}", path.display()), None))?;
     let journal = Arc::new(journal);
     let signals = Signals::default();
     let (own, forwarded) = (Arc::clone(&journal), signals.clone());
@@ -162,7 +133,7 @@ fn report_outcome(
     output: Output,
 ) -> anyhow::Result<u8> {
     let is_truncated = outcome.totals.is_truncated;
-    let code = code_of(outcome.status);
+    let code = exit_code(outcome.status).unwrap_or(exit::FAILED);
     if let Some(error) = journal.take_failure() {
         output.warning(format_args!("{} ends early: {error}", path.display()));
     }

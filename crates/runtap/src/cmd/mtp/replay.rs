@@ -10,7 +10,7 @@ use super::{each, warn_if_missing, write_script};
 use crate::cli::MtpReplay;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// The variable in which a server passes the `ExecutionId` shared by all processes of an application.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
@@ -56,7 +56,7 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let requested = Replay::asked(words.iter().map(|word| &**word));
     if options.pipe.is_none() && requested != replay.mode() {
         let message = format!(
-            "{} is the recording of an application that was to {}, and it is asked to {}",
+            "{} is the recording of an application that had to {}, but the request is to {}",
             options.file.display(),
             purpose(replay.mode()),
             purpose(requested)
@@ -68,13 +68,13 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let played = played.map_err(|error| expected(exit::FAILED, error.to_string(), None))?;
     if played.foreign_files > 0 {
         output.warning(format_args!(
-            "{} of this machine outside the working directory left out; --allow-artifacts names them",
+            "omitted {} of this machine outside the working directory; --allow-artifacts includes them",
             Things(played.foreign_files, "artifact"),
         ));
     }
     if played.left_out > 0 {
         output.detail(format_args!(
-            "the server has no control pipe: {} left out",
+            "the server has no control pipe; skipped {}",
             Things(played.left_out, "connection")
         ));
     }
@@ -99,8 +99,8 @@ fn server(options: &MtpReplay) -> anyhow::Result<PathBuf> {
         Ok(Server::At(server)) => Ok(server),
         Ok(Server::Ourselves(_)) => Err(expected(
             exit::USAGE,
-            "no server was given",
-            "--pipe PATH; or --write-module MODULE, and let 'dotnet test' or 'runtap test' run that"
+            "no server specified",
+            "Use --pipe PATH, or --write-module MODULE and run that module with 'dotnet test' or 'runtap test'."
                 .to_owned(),
         )),
         Err(error) => Err(usage(error.to_string())),

@@ -14,7 +14,7 @@ use crate::cmd::target::spec_error;
 use crate::exit::{self, expected};
 use crate::output::Output;
 
-const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n";
+const NOTHING: &str = "No .NET or Java processes found. Try 'runtap demo', which uses a built-in program.\n";
 
 /// Converts a process to a row of the table.
 fn row(seen: &ProcessStatus) -> ProcessRow {
@@ -46,7 +46,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return remote::run(options, output).await;
     }
     if let Some(address) = options.name.as_deref().filter(|name| RemoteAddress::is_other(name)) {
-        return Err(spec_error(SpecError::OtherAddress(address.to_owned())));
+        return Err(spec_error(&SpecError::OtherAddress(address.to_owned())));
     }
     if options.watch {
         return watch::run(options, output).await;
@@ -55,8 +55,9 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let mut seen = ProcessStatus::all(processes).await;
     seen.retain(|seen| is_selected(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
-        let hint = if others > 0 { other_users_note(others) } else { "'runtap ps' lists all".to_owned() };
-        return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
+        let hint =
+            if others > 0 { other_users_note(others) } else { "'runtap ps' lists all processes.".to_owned() };
+        return Err(expected(exit::NO_TARGET, format!("no .NET or Java process is named '{wanted}'"), hint));
     }
     let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
     if output.json() {
@@ -89,5 +90,11 @@ fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
 
 /// Formats the number of processes of other users that are not shown.
 fn other_users_note(count: usize) -> String {
-    format!("{count} of other users: --all-users, or as root")
+    if count == 1 {
+        "1 more process belongs to another user; use --all-users (or run as root) to list it.".to_owned()
+    } else {
+        format!(
+            "{count} more processes belong to other users; use --all-users (or run as root) to list them."
+        )
+    }
 }

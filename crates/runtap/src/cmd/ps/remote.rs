@@ -20,11 +20,11 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let TargetSpec::Remote(remote) =
         target_spec(&Target { word: options.name.clone(), options: target_options })?
     else {
-        return Err(usage("this is no address of a router"));
+        return Err(usage("this is not the address of a router"));
     };
     let listed = match remote.selected().await {
         Ok(listed) => listed,
-        Err(error) => return Err(target_error(error, "choose one", output).await),
+        Err(error) => return Err(target_error(error, "Pick one.", output).await),
     };
     if listed.is_empty() {
         let hint =

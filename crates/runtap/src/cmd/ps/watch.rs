@@ -71,7 +71,7 @@ fn show_changes(
         let table = ProcessTable::of(&rows, options.wide, text_options);
         let lines = rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row));
         let text = if rows.is_empty() { NOTHING } else { &lines };
-        return output.screen(format_args!("{text}\nCtrl-C ends\n"));
+        return output.screen(format_args!("{text}\nCtrl-C stops\n"));
     }
     let table = ProcessTable::of_unknown(options.wide, text_options);
     for (change, seen) in changes {

@@ -5,30 +5,30 @@ use std::io::{self, IsTerminal};
 use runtap_clr::Filter;
 use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
-use runtap_record::providers::Request;
+use runtap_record::providers::{Request, messages};
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use runtap_text::advice;
 use tokio::task::JoinSet;
 
-use super::asked;
 use super::events::{choice, warn_of_unmet};
 use super::failure::{recording_error, with_pid};
 use super::interrupt::unless;
-use super::silence;
 use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
 use crate::output::{Output, shared_stdout};
-use crate::units::Things;
+use runtap_text::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
     if choice.filter.as_ref().is_some_and(Filter::needs_frames) {
-        return Err(usage("a live session has no names for stacks: the runtime tells them at its end"));
+        return Err(usage(
+            "a live session has no names for stacks, because the runtime sends them when the session stops",
+        ));
     }
     let request = resolve(options)?;
     for note in &request.notes {
-        output.note(asked::note(note));
+        output.note(messages::note(note));
     }
     let stops = Stops::listen()?;
     let chosen = unless(&stops, choose_all(&options.target, options.all, DotnetVerb::TAIL, output)).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let terminal = io::stdout().is_terminal();
     let style = options.format.unwrap_or(if terminal { Style::Text } else { Style::Json });
     if output.is_seen() {
-        output.note("waiting for events; Ctrl-C stops");
+        output.note("Waiting for events; Ctrl-C stops");
     }
     let mut waiting = JoinSet::new();
     for (number, (pid, tap)) in taps.into_iter().enumerate() {
@@ -81,7 +81,8 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
             return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
         };
         let silence = printed.received.silence(&request.providers, after, overtaken);
-        let notes: Vec<_> = silence.iter().chain(printed.received.errors()).map(silence::note).collect();
+        let silences = silence.iter().chain(printed.received.errors());
+        let notes: Vec<_> = silences.map(|it| runtap_record::messages::silence(it, advice::NAMES)).collect();
         // Providers without events are reported by `silence`.
         if printed.matched.events > 0 {
             warn_of_unmet(&printed.matched, options.filter.is_some(), &result.subject(pid), output);
@@ -107,10 +108,10 @@ fn session_config(options: &Tail, request: &Request) -> SessionConfig {
 fn resolve(options: &Tail) -> anyhow::Result<Request> {
     if options.events.is_empty() {
         return Err(usage(
-            "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
+            "No events selected. Use --clrevents, --providers or --profile (for example --clrevents gc+exception).",
         ));
     }
-    Request::resolve(&options.events.selection()).map_err(|error| usage(asked::request_error(&error)))
+    Request::resolve(&options.events.selection()).map_err(|error| usage(messages::request_error(&error)))
 }
 
 /// Collects the result of all processes.
@@ -158,7 +159,7 @@ impl TailResult {
             self.add_code(exit::PARTIAL);
         } else if !printed.is_whole {
             output.warning(format_args!(
-                "{subject}the process ended, or closed the connection, before the stream was complete"
+                "{subject}the process exited, or closed the connection, before the stream was complete"
             ));
             self.add_code(exit::PARTIAL);
         }

@@ -3,14 +3,17 @@
 use std::path::Path;
 
 use runtap_mtp::FindError;
+use runtap_mtp::suite::dotnet_options::ignored_options;
 
-use super::{dotnet_words, usage};
+use super::usage;
 use crate::cli::Test;
 use crate::output::Output;
 
 /// Finds options that have no effect together, or that are in the wrong place.
 pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {
-    dotnet_words::report_unused(&options.without_meaning, output)?;
+    let ignored = ignored_options(&options.without_meaning);
+    let ignored = ignored.map_err(|error| usage(error.to_string(), error.replacement.to_owned()))?;
+    ignored.into_iter().for_each(|note| output.note(note));
     let unused = [
         ("--summary", options.summary),
         ("--report", !options.report.is_empty()),
@@ -18,17 +21,17 @@ pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {
     ];
     for option in unused.into_iter().filter_map(|(option, is_given)| is_given.then_some(option)) {
         if options.list_tests.is_some() {
-            return Err(usage(format!("{option} is about results, and --list-tests runs no test"), None));
+            return Err(usage(format!("{option} applies to results, but --list-tests runs no test"), None));
         }
         if options.help {
-            output.note(format_args!("{option} is not used: with --help no test is run"));
+            output.note(format_args!("ignoring {option}: with --help, no test is run"));
         }
     }
     for word in options.arguments.iter().filter_map(|word| word.to_str()) {
         let (does, own) = match word {
             "--list-tests" => ("only lists its tests", "runtap test PATH --list-tests"),
             "--help" | "-h" | "-?" => ("only shows its options", "runtap test PATH --help"),
-            "--info" => ("only says what it is made of", "run the application itself: PATH --info"),
+            "--info" => ("only describes itself", "run the application itself: PATH --info"),
             _ => continue,
         };
         let message = format!("with '{word}' after '--', an application {does}");
@@ -42,18 +45,9 @@ pub(super) fn no_application(error: &FindError, options: &Test, root: &Path) -> 
     let taken = options.filter_uid.iter().find(|uid| root.join(uid).is_file());
     if let (FindError::Nothing, Some(path)) = (error, taken) {
         return usage(
-            format!("no test application was given: --filter-uid takes all words after it, {path} too"),
-            format!("put the path first: runtap test {path} --filter-uid UID…"),
+            format!("no test application specified: --filter-uid takes all words after it, including {path}"),
+            format!("Put the path first: runtap test {path} --filter-uid UID…"),
         );
     }
-    let hint = match error {
-        FindError::Nothing => {
-            Some("runtap test PATH…: a .dll, a program, or a pattern such as 'bin/**/*.Tests.dll'")
-        }
-        FindError::NoMatch { .. } => Some(
-            "test applications are managed ones that use Microsoft.Testing.Platform, and executable files",
-        ),
-        _ => None,
-    };
-    usage(error.to_string(), hint.map(str::to_owned))
+    usage(error.to_string(), error.hint().map(str::to_owned))
 }

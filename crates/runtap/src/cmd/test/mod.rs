@@ -1,7 +1,6 @@
 //! `runtap test`: runs the selected tests, prints events as text or JSON, and writes reports at the end. The run itself is
 //! implemented by [`runtap_mtp`].
 
-mod dotnet_words;
 mod help;
 mod mistakes;
 mod reports;
@@ -23,7 +22,6 @@ use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
 use runtap_text::test::{describe, nothing, print_beside, printed};
 
-pub(super) use self::dotnet_words::normalize_args;
 use self::request::Request;
 use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};
@@ -80,7 +78,7 @@ fn work(
     };
     drop(known);
     if planned.nothing_failed {
-        output.note("no test failed when it was last run: there is nothing to run again");
+        output.note("No test failed in its last run; nothing to run again.");
         return Ok(0);
     }
     output.remarks(nothing::missing_facts(&planned, &spec.modules));
@@ -102,7 +100,7 @@ fn work(
         && let Err(error) = store.begin(&mut recorder, spec.jobs.iter().map(|job| job.module))
     {
         is_unwritable = true;
-        output.warning(format_args!("{error}; '--rerun' may not know of this run"));
+        output.warning(format_args!("{error}; '--rerun' may ignore this run"));
     }
     let outcome = run_modules(&spec, stop, |mut event| {
         recorder.event(&event);
@@ -147,7 +145,7 @@ fn earlier_runs<'a>(
         Ok(known) => {
             if by_time && known.history.modules().next().is_none() {
                 output.warning(format_args!(
-                    "{} knows no durations: the tests are dealt out as by --partition count",
+                    "{} contains no durations; distributing the tests as with --partition count",
                     store.directory().display()
                 ));
             }
@@ -174,7 +172,8 @@ fn report_plan_error(error: &PlanError, request: &Request, output: Output) -> an
         PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
         PlanError::NoEarlierRun => {
             let path = request.store.as_ref().map(|store| store.directory().display().to_string());
-            let hint = path.map(|path| format!("looked in {path}, which --history DIR changes"));
+            let hint =
+                path.map(|path| format!("Searched {path}; choose another directory with --history DIR."));
             usage(error.to_string(), hint)
         }
         error => anyhow::anyhow!(error.to_string()),
@@ -216,9 +215,9 @@ async fn run_until_stopped<T>(
     let print_message: fn(Output) = tokio::select! {
         done = &mut work => return Ok(done?),
         () = stops.stopping() => {
-            |output| output.note("stopping: running tests are told to end; Ctrl-C once more kills them")
+            |output| output.note("Stopping: canceling running tests; Ctrl-C again kills them")
         }
-        () = over => |output| output.warning("the time for the run is over: running tests are told to end"),
+        () = over => |output| output.warning("the time limit of the run has elapsed; canceling running tests"),
     };
     stop.stop(StopLevel::Graceful);
     let printing = tokio::spawn(in_a_thread(move || print_beside(|| print_message(output))));
@@ -287,7 +286,7 @@ fn find_applications(options: &Test, root: &Path, output: Output) -> anyhow::Res
     if let [first, more @ ..] = &found.left_out[..] {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
         output.note(format_args!(
-            "left out, since it is a library and no application: {}{more}; put patterns in quotes, then only test applications match",
+            "Skipped a library that is not an application: {}{more}. Put patterns in quotes to match only test applications.",
             first.display()
         ));
     }
@@ -318,6 +317,6 @@ fn application(options: &Test, modules: &[Module]) -> anyhow::Result<Application
 fn variable(text: &str) -> anyhow::Result<(OsString, OsString)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
-        _ => Err(usage(format!("'{text}' is no variable"), "--environment NAME=VALUE".to_owned())),
+        _ => Err(usage(format!("'{text}' is not a variable"), "Use --environment NAME=VALUE.".to_owned())),
     }
 }

@@ -1,6 +1,6 @@
 //! Messages about the reports of a run.
 
-use runtap_mtp::suite::report::{ReportError, WriteError, Written, names};
+use runtap_mtp::suite::report::{ReportError, WriteError, Written};
 use runtap_os::output::Error as FileError;
 
 use super::usage;
@@ -9,22 +9,9 @@ use crate::output::Output;
 
 /// Creates the error for requested reports that are impossible.
 pub(super) fn usage_error(error: ReportError) -> anyhow::Error {
-    let message = error.to_string();
     match error {
-        ReportError::Unknown(_) => {
-            let known: Vec<_> = names().map(|(name, _)| name).collect();
-            usage(message, format!("one of {}", known.join(", ")))
-        }
-        ReportError::GitHubFile => usage(message, "--report github".to_owned()),
-        ReportError::StdoutTaken(name) => {
-            usage(format!("{message}: --format json does"), format!("--report {name}=FILE"))
-        }
-        ReportError::SecondOnStdout(name) => usage(message, format!("--report {name}=FILE")),
-        ReportError::SamePath { name, .. } => {
-            usage(message, format!("--report {name}=FILE, with another one"))
-        }
         ReportError::File(error) => output_error(&error),
-        _ => usage(message, None),
+        error => usage(error.to_string(), error.hint()),
     }
 }
 
@@ -54,7 +41,7 @@ pub(super) fn print_outcome(title: &str, written: Result<Written, WriteError>, o
         }
         Err(error) if !is_broken_pipe(&error) => {
             let hint = hint_of(&error);
-            output.error(&error.context(format!("the {title} can't be written")), hint.as_deref());
+            output.error(&error.context(format!("cannot write the {title}")), hint.as_deref());
             return false;
         }
         _ => {}

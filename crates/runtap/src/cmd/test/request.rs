@@ -3,12 +3,11 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use runtap_mtp::suite::config::Configuration;
+use runtap_mtp::suite::config::{Configuration, ReportPathError};
 use runtap_mtp::suite::history::Store;
 use runtap_mtp::suite::plan::Selection;
-use runtap_mtp::suite::report::STDOUT;
 use runtap_mtp::suite::settings::Settings;
-use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
+use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition};
 
 use super::usage;
 use crate::cli::{FlakyResult, Rerun, Test};
@@ -38,7 +37,7 @@ impl Request {
         let found = found.map_err(|error| usage(error.to_string(), None))?;
         if let Some((path, user)) = &found.ignored {
             output.warning(format_args!(
-                "{} is not used: it belongs to user {user}, or others can write to it (chmod go-w); --config {0} uses it all the same",
+                "ignoring {}: the file belongs to user {user}, or others can write to it (chmod go-w); use it with --config {0}",
                 path.display()
             ));
         }
@@ -46,10 +45,15 @@ impl Request {
             let hint = found
                 .path
                 .is_none()
-                .then(|| "profiles are in runtap.toml, which --config FILE names".to_owned());
+                .then(|| "Profiles are in runtap.toml; specify the file with --config FILE.".to_owned());
             usage(error.to_string(), hint)
         })?;
-        let reports = reports(test, configured.reports.as_deref().unwrap_or_default(), &found)?;
+        let configured_reports = configured.reports.as_deref().unwrap_or_default();
+        let reports = found.reports(&test.report, configured_reports);
+        let reports = reports.map_err(|error| match error {
+            ReportPathError::Io(error) => error.into(),
+            ReportPathError::Configured(error) => usage(error.to_string(), None),
+        })?;
         let settings = Settings::new(command_line_options(test)?, configured);
         let selection = settings.complete(selection(test)?, test.list_tests.is_some());
         let store = match &test.history {
@@ -60,7 +64,7 @@ impl Request {
                 Err(error) => {
                     if test.list_tests.is_none() && !test.help {
                         output.note(format_args!(
-                            "{error}; --history DIR names another place, --no-history needs none"
+                            "{error}; choose another directory with --history DIR, or use --no-history"
                         ));
                     }
                     None
@@ -101,14 +105,14 @@ fn selection(test: &Test) -> anyhow::Result<Selection> {
         .map(|text| text.parse::<Partition>().map_err(|error| usage(format!("--partition: {error}"), None)));
     let partition = partition.transpose()?;
     if test.no_history && partition.is_some_and(|it| it.needs_durations()) {
-        let hint = "count, hash and slice need none".to_owned();
+        let hint = "Use count, hash or slice, which need no history.".to_owned();
         return Err(usage(
-            "--partition timing goes by the durations of earlier runs: --no-history leaves none",
+            "--partition timing uses the durations of earlier runs, and --no-history disables them",
             hint,
         ));
     }
     if test.no_history && test.rerun.is_some() {
-        return Err(usage("--rerun goes by the outcomes of earlier runs: --no-history leaves none", None));
+        return Err(usage("--rerun uses the outcomes of earlier runs, and --no-history disables them", None));
     }
     Ok(Selection {
         uids: test.filter_uid.clone(),
@@ -123,30 +127,4 @@ fn filter(option: &str, text: &str) -> anyhow::Result<Filter> {
         let marked = error.caret().lines().map(str::to_owned).collect();
         with_list(TEST_USAGE, format!("{option}: {error}"), marked, None)
     })
-}
-
-/// Returns the names and paths of reports from the command line, or else from the configuration, whose paths are relative to
-/// its file.
-fn reports(
-    test: &Test,
-    configured: &[Report],
-    found: &Configuration,
-) -> anyhow::Result<Vec<(String, Option<PathBuf>)>> {
-    let parse = |text: &String| match text.split_once('=') {
-        Some((name, STDOUT)) => Ok((name.to_owned(), Some(STDOUT.into()))),
-        Some((name, path)) => Ok((name.to_owned(), Some(std::path::absolute(path)?))),
-        None => Ok((text.clone(), None)),
-    };
-    if !test.report.is_empty() {
-        return test.report.iter().map(parse).collect();
-    }
-    let configured = configured.iter().map(|report| {
-        let path = match report.path.as_deref() {
-            Some(STDOUT) => Some(STDOUT.into()),
-            Some(path) => Some(found.report_path(path).map_err(|error| usage(error.to_string(), None))?),
-            None => None,
-        };
-        Ok((report.format.clone(), path))
-    });
-    configured.collect()
 }

@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anstream::AutoStream;
-use runtap_mtp::suite::artifacts::{Collected, Collector};
+use runtap_mtp::suite::artifacts::Collector;
 use runtap_mtp::suite::report::{EventStream, Problem, Reporter, Reports};
 use runtap_mtp::{ArtifactKeeper, Mode, Module, ModuleId, RunEvent, RunSpec, Stop, TestInfo};
 use runtap_test_report::Spool;
-use runtap_text::test::{Lines, MAX_LINE, Progress, Screen, TestList, cleaned, explain, print_beside};
+use runtap_text::test::{Lines, Progress, Screen, TestList, explain, messages, print_beside};
 
 use super::request::Request;
 use super::{print_output, reports};
 use crate::cli::{ListFormat, Test};
 use crate::exit::is_broken_pipe;
 use crate::output::Output;
-use crate::units::Things;
 
 /// Receives the events of a run.
 pub(super) struct Sink {
@@ -127,7 +126,7 @@ impl Sink {
         self.report_problems(reported.problems);
         if let Err(error) = shown {
             self.shown = RunOutput::Nothing;
-            self.fail("what happens", error);
+            self.fail("the events", error);
         }
     }
 
@@ -136,24 +135,11 @@ impl Sink {
         let output = self.output;
         for problem in problems {
             match problem {
-                Problem::ResultsLost { directory, why } => print_beside(|| {
-                    output.warning(format_args!(
-                        "results can't be kept in {}: {why}; without them, the reports and the test history of this run can't be written",
-                        directory.display()
-                    ));
-                }),
                 Problem::NotWritten(title, error) => self.fail(&format!("the {title}"), error),
-                Problem::NoListing(error) => {
-                    output.warning(format_args!("no application can list its tests: {error}"));
+                problem => {
+                    let remark = messages::problem(&problem, &self.modules);
+                    print_beside(|| output.remarks(remark));
                 }
-                Problem::NotListed(module) => {
-                    if let Some(module) = self.modules.get(module.0) {
-                        output.note(format_args!(
-                            "{module} did not list its tests: reports may lack their classes"
-                        ));
-                    }
-                }
-                _ => {}
             }
         }
     }
@@ -165,7 +151,7 @@ impl Sink {
             return;
         }
         self.reporter.fail();
-        let error = error.context(format!("{what} can't be written any more"));
+        let error = error.context(format!("cannot write {what} any further"));
         print_beside(|| self.output.error(&error, None));
     }
 
@@ -181,7 +167,7 @@ impl Sink {
         self.report_problems(problems);
         let output = self.output;
         if let Some(collector) = self.reporter.collector() {
-            report_collected(&collector.finish(), output);
+            output.remarks(messages::collected(&collector.finish()));
         }
         let mut are_written = true;
         self.reporter.write(output.json(), |title, written| {
@@ -220,19 +206,6 @@ fn show_list(list: &TestList, json: bool, output: Output) -> anyhow::Result<()> 
         print_output(stdout, stderr, output);
     }
     if json { output.document(list) } else { output.print(list, &output.options()) }
-}
-
-fn report_collected(collected: &Collected, output: Output) {
-    let Collected { directory, copies, rejected, more_rejected } = collected;
-    let count = Things(*copies, "file");
-    output.note(format_args!("collected {count} in {}", directory.display()));
-    for (path, why) in rejected {
-        let path = cleaned(&path.to_string_lossy(), MAX_LINE);
-        output.warning(format_args!("not collected: {path}: {why}"));
-    }
-    if *more_rejected > 0 {
-        output.warning(format_args!("not collected: {more_rejected} more"));
-    }
 }
 
 /// Returns the screen for text output, with progress drawn in place or as lines from time to time.

@@ -4,9 +4,6 @@
 #[cfg_attr(windows, path = "keyboard_windows.rs")]
 mod keyboard;
 mod show;
-#[cfg_attr(unix, path = "signal_unix.rs")]
-#[cfg_attr(windows, path = "signal_windows.rs")]
-mod signal;
 mod spec;
 mod summary;
 #[cfg_attr(not(target_os = "linux"), path = "no_user_events.rs")]
@@ -14,24 +11,22 @@ mod user_events;
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::process::ExitStatus;
 
 use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
-use runtap_record::providers::{Request, Requested};
-use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
+use runtap_os::exit_code;
+use runtap_record::providers::{Request, Requested, messages};
+use runtap_record::{Command, Io, Prepared, Reporter, Specification, StopEvent, Stops, Target};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use self::keyboard::stop_on_enter;
 use self::show::EventPrinter;
-pub(super) use self::show::{describe_peer, guard_arguments, show_guard_event};
-pub(super) use self::signal::signal_of;
-use super::asked;
+pub(super) use self::show::guard_arguments;
 use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
 use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
-use crate::cli::Trace;
+use crate::cli::{StoppingEvent, Trace};
 use crate::exit::{self, expected};
 use crate::output::Output;
 
@@ -45,15 +40,17 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     }
     let mut spec = spec::specification(&options.recording, &formats, &request)?;
     if spec.content.is_given() && formats.iter().all(|format| *format == FileFormat::Nettrace) {
-        output.note("--view, --evented, --merge-threads and --compat have no effect on a nettrace file, which has everything that is recorded");
+        output.note("--view, --evented, --merge-threads and --compat have no effect on a nettrace file, which contains all recorded data");
     }
     (spec.children, spec.merge) = (options.several.children, options.several.merge);
-    spec.stop_event = spec::stop_event(&options.stopping)?;
+    let StoppingEvent { provider, name, payload } = &options.stopping;
+    spec.stop_event = StopEvent::from_options(provider.as_deref(), name.as_deref(), payload.as_deref())
+        .map_err(|error| exit::usage(error.to_string()))?;
     spec.connect_timeout = options.dial_in;
     if let Some(event) = &spec.stop_event
         && let Some(unreachable) = event.unreachable(&request.providers)
     {
-        output.warning(asked::unreachable(event, &unreachable));
+        output.warning(messages::unreachable(event, &unreachable));
     }
     print_request(&request, output);
     if !options.command.is_empty() {
@@ -77,7 +74,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
 
 fn print_request(request: &Request, output: Output) {
     for note in &request.notes {
-        output.note(asked::note(note));
+        output.note(messages::note(note));
     }
     for Requested { provider, by } in &request.providers {
         let (name, level) = (&provider.name, provider.level);
@@ -85,7 +82,7 @@ fn print_request(request: &Request, output: Output) {
             "{name}  {:#018x}  {level:?}({})  {}",
             provider.keywords,
             level.number(),
-            asked::option(*by)
+            messages::option(*by)
         ));
     }
 }
@@ -168,7 +165,8 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
     let conclude = |outcome| summary::conclude(outcome, &stops, output);
     let recorded = prepared.record(Target::Command(command), conclude).await;
     let (code, status) = recorded.map_err(recording_error).map_err(ours)?;
-    let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?);
+    let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?)
+        .unwrap_or(u8::MAX);
     match code {
         Err(error) if exit::is_broken_pipe(&error) => Ok(theirs),
         Err(error) => Err(ours(error)),
@@ -191,12 +189,6 @@ pub(super) fn ours(error: anyhow::Error) -> anyhow::Error {
     expected(exit::OURS, format!("{error:#}"), hint)
 }
 
-/// Returns the exit code of a command, or 128 + n if signal n terminated it.
-pub(super) fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| signal_of(status).map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
-}
-
 /// `runtap guard-port`: resumes every runtime that connects to a port, until no process that inherited the port is left.
 #[cfg(unix)]
 pub(super) async fn guard_port(path: std::ffi::OsString, users: Vec<u32>) -> anyhow::Result<u8> {
@@ -204,22 +196,8 @@ pub(super) async fn guard_port(path: std::ffi::OsString, users: Vec<u32>) -> any
     match runtap_record::guard_port(path, &std::collections::BTreeSet::from_iter(users)).await {
         Ok(()) => Ok(exit::OK),
         Err(error) => {
-            let hint = "runtap starts this itself, with the socket in place of stdin".to_owned();
+            let hint = "runtap starts this verb itself, with the socket as stdin".to_owned();
             Err(expected(exit::USAGE, format!("guard {}: {error}", path.display()), hint))
         }
-    }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
-    use super::*;
-
-    #[test]
-    fn codes_and_signals_are_passed_on() {
-        assert_eq!(exit_code(ExitStatus::from_raw(7 << 8)), 7);
-        assert_eq!(exit_code(ExitStatus::from_raw(15)), 143);
-        assert_eq!(exit_code(ExitStatus::from_raw(0)), 0);
     }
 }

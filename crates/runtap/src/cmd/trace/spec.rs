@@ -6,12 +6,11 @@ use jiff::Zoned;
 use runtap_convert::{FileFormat, plan};
 use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
 use runtap_os::output::plain_name;
-use runtap_record::providers::{Request, Selection};
-use runtap_record::{Naming, Specification, StopEvent};
+use runtap_record::providers::{Request, Selection, messages};
+use runtap_record::{Naming, Specification};
 
 use super::show::guard_arguments;
-use crate::cli::{AnyFormat, Recording, StoppingEvent, Trace};
-use crate::cmd::asked;
+use crate::cli::{AnyFormat, Recording, Trace};
 use crate::exit::usage;
 
 pub(super) fn formats(options: &Trace) -> Vec<FileFormat> {
@@ -37,7 +36,7 @@ pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<(
         formats.iter().find(|format| options.several.merge && !format.holds_several_processes())
     {
         return Err(usage(format!(
-            "one {} file can't hold several processes: --merge takes every other format, for example --to speedscope",
+            "one {} file can't contain several processes; use --merge with another format, for example --to speedscope",
             format.name()
         )));
     }
@@ -45,11 +44,13 @@ pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<(
         [(options.show_child_io, "--show-child-io"), (options.recording.kill_command, "--kill-command")]
     {
         if given && options.command.is_empty() {
-            return Err(usage(format!("{option} applies to a launched command: put the command after '--'")));
+            return Err(usage(format!(
+                "{option} applies only to a launched command; put the command after '--'"
+            )));
         }
     }
     if options.command.first().is_some_and(|program| program.is_empty()) {
-        return Err(usage("the command is empty: its first word is the program to start"));
+        return Err(usage("the command is empty; its first word is the program to start"));
     }
     if !options.command.is_empty() && !options.recording.resume_runtime {
         return Err(usage(
@@ -62,14 +63,14 @@ pub(super) fn check(options: &Trace, formats: &[FileFormat]) -> anyhow::Result<(
 pub(super) fn check_several(options: &Trace) -> anyhow::Result<()> {
     let to_stdout = options.recording.output.as_deref().is_some_and(|path| path == "-");
     if to_stdout && !options.several.merge {
-        return Err(usage("several recordings can't go to stdout: give -o FILE, or --merge"));
+        return Err(usage("only one recording can be written to stdout; use -o FILE or --merge"));
     }
     Ok(())
 }
 
 pub(super) fn request(options: &Trace) -> anyhow::Result<Request> {
     let selection = Selection { event_filters: &options.event_filter, ..options.events.selection() };
-    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::request_error(&error)))?;
+    let mut request = Request::resolve(&selection).map_err(|error| usage(messages::request_error(&error)))?;
     if options.method_names {
         request.add_method_names();
     }
@@ -110,52 +111,5 @@ pub(super) fn rundown_keyword(options: &Recording, request: &Request) -> u64 {
         (None, Some(false)) => 0,
         (None, Some(true)) => DEFAULT_RUNDOWN_KEYWORD,
         (None, None) => request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD),
-    }
-}
-
-/// Returns the event that stops the recording, or `None` if the options specify none.
-///
-/// # Errors
-/// An option lacks another one that it requires, or the payload filter is invalid.
-pub(super) fn stop_event(options: &StoppingEvent) -> anyhow::Result<Option<StopEvent>> {
-    let StoppingEvent { provider, name, payload } = options;
-    let missing = |option: &str, needed: &str| {
-        Err(usage(format!("--stopping-event-{option} needs --stopping-event-{needed} too")))
-    };
-    if payload.is_some() && name.is_none() {
-        return missing("payload-filter", "event-name");
-    }
-    let Some(provider) = provider.clone() else {
-        return if name.is_some() { missing("event-name", "provider-name") } else { Ok(None) };
-    };
-    let payload = payload.as_deref().map(StopEvent::payload_filter).transpose();
-    let payload = payload.map_err(|error| usage(format!("--stopping-event-payload-filter: {error}")))?;
-    Ok(Some(StopEvent { provider, name: name.clone(), payload }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(provider: Option<&str>, name: Option<&str>, payload: Option<&str>) -> StoppingEvent {
-        let own = |text: Option<&str>| text.map(str::to_owned);
-        StoppingEvent { provider: own(provider), name: own(name), payload: own(payload) }
-    }
-
-    #[test]
-    fn stopping_event_options_require_their_predecessors() {
-        assert!(stop_event(&options(None, None, None)).unwrap().is_none());
-        assert!(stop_event(&options(Some("P"), None, None)).unwrap().is_some());
-        assert!(stop_event(&options(Some("P"), Some("E"), Some("a:b,c:d:e"))).unwrap().is_some());
-        for wrong in [
-            options(None, Some("E"), None),
-            options(Some("P"), None, Some("a:b")),
-            options(None, None, Some("a:b")),
-            options(Some("P"), Some("E"), Some("a")),
-            options(Some("P"), Some("E"), Some("a:b,:c")),
-        ] {
-            let error = stop_event(&wrong).unwrap_err().to_string();
-            assert!(error.contains("--stopping-event-"), "{error}");
-        }
     }
 }

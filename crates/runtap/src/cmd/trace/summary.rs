@@ -1,15 +1,14 @@
 //! The summary and exit code of `trace`.
 
-use runtap_record::{Files, Outcome, Stops};
+use runtap_record::{Files, Outcome, Stops, messages};
 use runtap_text::advice;
 use runtap_text::document::{Partial, TraceDocument, TracedProcess};
 
 use crate::cmd::convert::output_file;
 use crate::cmd::failure::recording_error;
-use crate::cmd::silence;
 use crate::exit;
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// Prints the summary of a recording and returns the exit code.
 ///
@@ -114,7 +113,10 @@ struct Summary {
 
 /// Converts the recording of a process to its form in the document, without files.
 fn traced_process(part: &runtap_record::Part) -> TracedProcess {
-    let partial = |missing| Partial { offset: part.readable_to, reason: silence::reason(missing) };
+    let partial = |missing| Partial {
+        offset: part.readable_to,
+        reason: messages::missing(missing, |partial| Partial::from(partial).reason),
+    };
     TracedProcess {
         pid: part.pid,
         name: part.name.clone(),
@@ -126,7 +128,7 @@ fn traced_process(part: &runtap_record::Part) -> TracedProcess {
         partial: part.missing.as_ref().map(partial),
         command: part.command.clone(),
         downgrades: part.downgrades.iter().map(ToString::to_string).collect(),
-        notes: part.silence.iter().map(silence::note).collect(),
+        notes: part.silence.iter().map(|silence| messages::silence(silence, advice::NAMES)).collect(),
         is_readable: part.is_readable,
     }
 }

@@ -1,23 +1,23 @@
 //! `runtap trace --user-events`: makes the target write its events to tracepoints of the kernel while runtap runs. There is no
 //! event stream, and runtap writes no file.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use runtap_diag::user_events::open_data_file;
 use runtap_diag::{Provider, UserEventsConfig};
+use runtap_record::providers::messages::tracepoints_error;
 use runtap_record::providers::{Request, user_events_config};
-use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome};
+use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome, messages};
 use runtap_text::document::TracepointsDocument;
 
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
-use crate::cmd::asked::user_events_error;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
 use crate::cmd::target::{DotnetVerb, choose, reject_stuck};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Clock;
+use runtap_text::units::Clock;
 
 pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> anyhow::Result<u8> {
     let recording = &options.recording;
@@ -25,7 +25,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let providers: Vec<Provider> = request.providers.iter().map(|asked| asked.provider.clone()).collect();
     let config = |pid| -> anyhow::Result<UserEventsConfig> {
         let mut config =
-            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_error(&error)))?;
+            user_events_config(&providers, specs, pid).map_err(|error| usage(tracepoints_error(&error)))?;
         config.rundown_keyword = rundown_keyword(recording, request);
         Ok(config)
     };
@@ -42,16 +42,8 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let tracepoints: Vec<String> =
         config.providers.iter().flat_map(|entry| entry.tracepoints.names()).map(str::to_owned).collect();
 
-    let show = |event: UserEvent<'_>| match event {
-        UserEvent::NotResumed(error) => {
-            output.warning(format_args!("it could not be resumed, in case it is suspended: {error}"));
-        }
-        UserEvent::Started => output.note(format_args!(
-            "process {pid} writes its events into user_events:{}",
-            tracepoints.join(", user_events:")
-        )),
-        UserEvent::Ended => output.note("the target has ended, or has ended the session"),
-        UserEvent::Abandoned => output.warning("the target was still writing the names of its methods"),
+    let show = |event: UserEvent<'_>| {
+        output.messages([messages::user_event(&event, pid, &tracepoints)]);
     };
     let (duration, resume) = (recording.duration, recording.resume_runtime);
     let recorder = UserEvents { config, descriptor, duration, resume };
@@ -62,26 +54,13 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     if output.json() {
         output.document(&TracepointsDocument::new(pid, tracepoints, duration, "CollectTracing5"))?;
     } else {
-        output.note(format_args!("the session has ended after {}", Clock(duration)));
+        output.note(format_args!("the session was stopped after {}", Clock(duration)));
     }
     Ok(if is_partial { exit::PARTIAL } else { exit::OK })
 }
 
 /// Creates the error for a kernel without usable `user_events`. No target has been contacted yet.
 fn no_user_events(error: &io::Error) -> anyhow::Error {
-    let (message, hint) = match error.kind() {
-        ErrorKind::NotFound => (
-            "this kernel has no user_events, or tracefs is not mounted".to_owned(),
-            "it takes Linux 6.4 or later with CONFIG_USER_EVENTS, and 'mount -t tracefs none /sys/kernel/tracing'",
-        ),
-        ErrorKind::PermissionDenied => (
-            "user_events_data can't be opened: permission denied".to_owned(),
-            "run runtap as root, or give your user access to /sys/kernel/tracing/user_events_data",
-        ),
-        _ => (
-            format!("user_events_data can't be opened: {error}"),
-            "record into a file, without --user-events",
-        ),
-    };
+    let (message, hint) = messages::user_events_unavailable(error);
     expected(exit::FAILED, message, hint.to_owned())
 }

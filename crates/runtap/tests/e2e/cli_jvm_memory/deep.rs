@@ -64,7 +64,7 @@ fn every_format_of_a_deep_recording_takes_little_memory() {
         let words = ["jvm", "report", &recording, "--to", format, "-o", out.to_str().unwrap()];
         run_with_memory(MAX_MEGABYTES, &[&words, more].concat())
     };
-    let said = "17,952 stacks cut to the first 1,023 frames: the deepest has 10,000 frames";
+    let said = "17,952 stacks truncated to the first 1,023 frames; the deepest has 10,000 frames";
     for format in ["speedscope", "chrome", "perfetto", "firefox", "pprof", "flamegraph", "folded"] {
         to(format, &[]).expect_code(0).says(said);
         let bytes = fs::metadata(&out).unwrap().len();
@@ -112,7 +112,8 @@ fn a_few_deep_stacks_keep_both_ends() {
     let out = folder.path().join("out");
     let out_text = out.to_str().unwrap();
     let done = runtap(["jvm", "report", &recording, "--to", "folded", "--view", "calls", "-o", out_text]);
-    done.expect_code(0).says("152 stacks cut to the first and last 512 frames: the deepest has 1,100 frames");
+    done.expect_code(0)
+        .says("152 stacks truncated to the first and last 512 frames; the deepest has 1,100 frames");
     assert_eq!(folded(&out), (u64::from(THREADS) * 1100, 1025));
 }
 

@@ -22,6 +22,7 @@ mod log;
 mod output;
 mod report;
 mod reporter;
+mod server_arguments;
 mod tail;
 mod verdict;
 
@@ -34,6 +35,8 @@ use std::time::Duration;
 use crate::{Application, CancelReason, Exit, HostError, Launch, Session};
 use runtap_test::formats::{Format, Parser};
 use thiserror::Error;
+
+pub use server_arguments::move_server_arguments;
 
 use child::Child;
 use report::Report;

@@ -6,10 +6,11 @@
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use runtap_test::plan::{Config, ConfigError};
+use runtap_test::plan::{Config, ConfigError, Report};
 use thiserror::Error;
 
 use crate::suite::own_file::{self, OpenedFile};
+use crate::suite::report::STDOUT;
 
 /// The name of the file.
 pub const FILE_NAME: &str = "runtap.toml";
@@ -28,6 +29,17 @@ pub struct Configuration {
     pub found: bool,
     /// A file that was found but not used, and the user who owns it.
     pub ignored: Option<(PathBuf, u32)>,
+}
+
+/// An error in the path of a report.
+#[derive(Debug, Error)]
+pub enum ReportPathError {
+    /// A path cannot be made absolute.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A path of the file leads outside of its directory.
+    #[error(transparent)]
+    Configured(#[from] LoadError),
 }
 
 /// An error that occurs when loading a configuration.
@@ -107,6 +119,35 @@ impl Configuration {
             Some(why) => Err(LoadError::Outside { path: own.to_owned(), report: report.to_owned(), why }),
             None => Ok(base.join(report)),
         }
+    }
+
+    /// Returns the names and paths of the reports to write: those of the command line (`NAME` or `NAME=PATH`), or else those of this
+    /// file. [`STDOUT`] stays, and other paths become absolute.
+    ///
+    /// # Errors
+    /// Returns an error if a path of this file leads outside of its directory, or cannot be made absolute.
+    pub fn reports(
+        &self,
+        given: &[String],
+        configured: &[Report],
+    ) -> Result<Vec<(String, Option<PathBuf>)>, ReportPathError> {
+        let parse = |text: &String| match text.split_once('=') {
+            Some((name, STDOUT)) => Ok((name.to_owned(), Some(STDOUT.into()))),
+            Some((name, path)) => Ok((name.to_owned(), Some(std::path::absolute(path)?))),
+            None => Ok((text.clone(), None)),
+        };
+        if !given.is_empty() {
+            return given.iter().map(parse).collect();
+        }
+        let configured = configured.iter().map(|report| {
+            let path = match report.path.as_deref() {
+                Some(STDOUT) => Some(STDOUT.into()),
+                Some(path) => Some(self.report_path(path)?),
+                None => None,
+            };
+            Ok((report.format.clone(), path))
+        });
+        configured.collect()
     }
 
     fn read(path: &Path, is_named: bool) -> Result<Option<Self>, LoadError> {

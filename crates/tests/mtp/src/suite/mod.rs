@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`artifacts`] | copies of the files that applications leave |
 //! | [`config`] | search for `runtap.toml`, and whether it can be trusted |
+//! | [`dotnet_options`] | options of `dotnet test` that a run ignores or rejects |
 //! | [`plan`] | selection of tests, and their assignment to jobs |
 //! | [`rules`] | rules for single tests: overrides and quarantine |
 //! | [`listing`] | properties that applications list for tests that they have run |
@@ -22,6 +23,7 @@
 pub mod artifacts;
 pub mod config;
 mod discovery;
+pub mod dotnet_options;
 mod facts;
 mod fingerprint;
 pub mod history;

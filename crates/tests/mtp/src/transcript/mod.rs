@@ -19,6 +19,7 @@
 //!
 //! Does not print, and contains no texts for users.
 
+mod application;
 mod artifacts;
 mod fault;
 mod fields;
@@ -35,6 +36,7 @@ mod summary;
 mod tally;
 mod tap;
 
+pub use application::{ApplicationError, is_managed, is_started_by, resolve_application, with_process_id};
 pub use fault::{Fault, Flaw};
 pub use lint::{Finding, Linter, Summary};
 pub use protocol::TestPipe;

@@ -362,7 +362,7 @@ impl ViewState {
             _ if stopping == Some(agent) => AgentCommand::Stop,
             _ => {
                 self.stopping = Some(agent);
-                self.message = format!("x again stops agent {}: its program goes on untraced", agent.0);
+                self.message = format!("x again stops agent {}: its program continues untraced", agent.0);
                 return None;
             }
         };

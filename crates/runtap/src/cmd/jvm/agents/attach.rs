@@ -30,13 +30,13 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
         unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
         let pid = client.jvm().pid();
         output.note(format_args!(
-            "the agent in process {pid} dials {hq}; 'runtap jvm detach {pid}' unloads it"
+            "The agent in process {pid} connects to {hq}; 'runtap jvm detach {pid}' unloads it."
         ));
         return Ok(exit::OK);
     }
     if jvm.has_other_network() {
-        let message = format!("process {} has a network of its own, from which it can't reach us", jvm.pid());
-        let hint = "run 'runtap jvm hq --listen ADDR:PORT --insecure' at an address that it reaches, and attach with --hq";
+        let message = format!("process {} has its own network and cannot connect to runtap", jvm.pid());
+        let hint = "Run 'runtap jvm hq --listen ADDR:PORT --insecure' with an address that the process can reach, and attach with --hq.";
         return Err(expected(exit::NO_TARGET, message, hint.to_owned()));
     }
     // Every local user can connect to the port, so restrict it to these users.
@@ -52,7 +52,7 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
         .for_user(own_uid, client.jvm());
     unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
     let pid = client.jvm().pid();
-    output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));
+    output.note(format_args!("Tracing process {pid}; Ctrl-C stops the trace and prints a report"));
     collection.collect(output).await;
     let mut again = stops.listener();
     let left = tokio::select! {
@@ -62,7 +62,7 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     };
     if !left {
         output.warning(format_args!(
-            "not waited for: the agent leaves process {pid} as soon as that goes on ('runtap jvm detach {pid}')"
+            "not waiting any longer: the agent leaves process {pid} as soon as the process continues ('runtap jvm detach {pid}')"
         ));
     }
     collection.end(!left, output).await

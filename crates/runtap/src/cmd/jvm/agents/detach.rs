@@ -12,14 +12,14 @@ pub(super) async fn run(options: &JvmDetach, output: Output) -> anyhow::Result<u
     let pid = jvm.pid();
     // Do not make a JVM without an agent start its attach listener.
     if jvm.libraries(AGENT_NAME).map_err(program::explain)?.is_empty() {
-        let message = format!("process {pid} has no agent of runtap");
+        let message = format!("process {pid} has not loaded runtap's agent");
         return Err(expected(exit::NO_TARGET, message, None));
     }
     let client = program::attach(jvm).await?;
     if client.unload_agents(&carried::name()).await.map_err(program::explain)? {
         output.note(format_args!("the agent has left process {pid}"));
     } else {
-        output.note(format_args!("the agent has left process {pid} before: nothing was traced"));
+        output.note(format_args!("the agent had already left process {pid}; nothing was traced"));
     }
     Ok(exit::OK)
 }

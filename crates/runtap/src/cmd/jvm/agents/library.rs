@@ -17,14 +17,14 @@ pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
     write(&path, &carried.bytes)?;
     let shown = std::path::absolute(&path).unwrap_or(path);
     output.note(format_args!(
-        "written; for a collector ('runtap jvm hq'): java -agentpath:{}=host=127.0.0.1,port=8765 …",
+        "Wrote the library. To connect to a collector ('runtap jvm hq'): java -agentpath:{}=host=127.0.0.1,port=8765 …",
         shown.display()
     ));
     Ok(exit::OK)
 }
 
 /// Writes the library atomically: a JVM that has loaded the existing file would crash if its contents changed. Only the owner
-/// may write to the file, and links of other users are not followed, because whoever can change the file runs code in these
+/// may write to the file, and links of other users are not followed, because any user who can change the file runs code in these
 /// JVMs.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let draft = PendingFile::loadable(path)?;

@@ -8,8 +8,6 @@ mod library;
 mod program;
 mod run;
 
-pub(in crate::cmd) use self::program::instead_of_attaching;
-
 use super::hq;
 use crate::cli::JvmAgents;
 use crate::cmd::{at_once, block_on, on_processes};

@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use runtap_discover::Fix;
 use runtap_jvm::agents::{TargetAgents, names_jdk_class};
 use runtap_jvm_attach::{AgentOptions, JAVA_TOOL_OPTIONS, built_for_musl, is_java, keep, with_agent};
-use runtap_os::my_uid;
+use runtap_os::{exit_code, my_uid};
 use runtap_record::{Command, Io, Launched, Stops};
+use runtap_target::fixes;
 use runtap_text::units::Things;
 
 use super::carried;
@@ -14,8 +15,7 @@ use super::collection::Collection;
 use super::hq;
 use super::program::explain;
 use crate::cli::JvmRun;
-use crate::cmd::fix;
-use crate::cmd::trace::{exit_code, ours};
+use crate::cmd::trace::ours;
 use crate::exit;
 use crate::output::Output;
 
@@ -44,17 +44,17 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     let mut launched = launched.map_err(|error| ours(explain_start_error(error)))?;
     if uses_variable {
         output.note(format_args!(
-            "the agent is in {JAVA_TOOL_OPTIONS}, since the command is not 'java' itself: each JVM that it starts prints a line on that"
+            "The command is not 'java' itself, so {JAVA_TOOL_OPTIONS} loads the agent: each JVM that the command starts prints a line about this variable."
         ));
     }
     let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
-    let command_code = exit_code(status);
+    let command_code = exit_code(status).unwrap_or(u8::MAX);
     if !collection.has_agents() {
         match collection.refused_users() {
             0 => output
-                .warning("no agent has connected: the command has started no JVM, or ended too early"),
+                .warning("no agent has connected: the command started no JVM, or exited too early"),
             refused => output.warning(format_args!(
-                "no agent has connected: the command has started no JVM, ended too early, or its JVMs belong to another user ({} of other users refused)",
+                "no agent has connected: the command started no JVM, exited too early, or its JVMs belong to another user (rejected {} of other users)",
                 Things(refused, "connection")
             )),
         }
@@ -72,10 +72,10 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
 fn check_c_library(java: &OsStr) -> anyhow::Result<()> {
     let Some(path) = built_for_musl(java) else { return Ok(()) };
     let message = format!(
-        "{} runs on musl (Alpine Linux), and the agent is made for glibc: its JVM can't load it",
+        "{} runs on musl (Alpine Linux), where a JVM cannot load the agent, because it is built for glibc",
         path.display()
     );
-    Err(exit::expected(exit::REFUSED, message, fix::text(&[Fix::OriginalAgent])))
+    Err(exit::expected(exit::REFUSED, message, fixes::text(&[Fix::OriginalAgent])))
 }
 
 /// Explains why a command could not be started. The system reports a file that is not executable as a missing permission.
@@ -85,11 +85,11 @@ fn explain_start_error(error: runtap_record::Error) -> anyhow::Error {
     let mode = std::fs::metadata(program).map(|found| (found.is_dir(), found.permissions().mode()));
     let why = match mode {
         Ok((true, _)) => "it is a directory",
-        Ok((false, mode)) if mode & 0o111 == 0 => "it is no program: the file is not executable",
+        Ok((false, mode)) if mode & 0o111 == 0 => "the file is not executable",
         _ => return error.into(),
     };
     if cause.kind() != std::io::ErrorKind::PermissionDenied {
         return error.into();
     }
-    exit::expected(exit::FAILED, format!("can't start {program}: {why}"), None)
+    exit::expected(exit::FAILED, format!("cannot start {program}: {why}"), None)
 }

@@ -39,11 +39,11 @@ pub(in crate::cmd::jvm) async fn end(
     let stopped = tokio::task::spawn_blocking(move || stop_agents(&commands, &stopping));
     if !agents.is_empty() && !hurry {
         let rest = match agents.len() {
-            1 => "the agent has".to_owned(),
-            several => format!("{several} agents have"),
+            1 => "the agent".to_owned(),
+            several => format!("{several} agents"),
         };
         output.note(format_args!(
-            "waiting up to {} seconds for the rest of what {rest} to send; Ctrl-C again does not wait",
+            "Waiting up to {} seconds for the remaining data of {rest}; Ctrl-C again stops waiting",
             GRACE_PERIOD.as_secs(),
         ));
     }
@@ -82,7 +82,7 @@ pub(in crate::cmd::jvm) async fn end(
             exit::NO_TARGET,
             "no agent has connected",
             format!(
-                "load one into a program that runs: runtap jvm attach PID --hq {0}; or start it with -javaagent:bytefrog-tracer.jar={0}",
+                "Load the agent into a running program: runtap jvm attach PID --hq {0}; or start the program with -javaagent:bytefrog-tracer.jar={0}",
                 hq.address()
             ),
         ));
@@ -122,7 +122,7 @@ fn print(options: &JvmHq, result: &CollectionResult, output: Output) -> anyhow::
     output.print(&CollectionText(result), &shown)?;
     if result.combined.is_some() && options.record.is_none() {
         output.note(
-            "these are more agents than can be shown each: --record DIR keeps all, for 'runtap jvm report'",
+            "There are too many agents to show each one; --record DIR keeps all of them, for 'runtap jvm report'.",
         );
     }
     Ok(())

@@ -16,7 +16,6 @@ use runtap_jvm::recording::Folder;
 use runtap_os::allow_many_files;
 use runtap_record::Stops;
 use runtap_text::jvm::{AgentRates, NoticeLine, notice_lines};
-use runtap_text::units::Things;
 use runtap_transport::most_descriptors;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
@@ -68,7 +67,7 @@ async fn collect<T>(
         tokio::spawn(control::serve(listener, Arc::clone(&hq), Arc::clone(&watch), stops.clone()))
     });
     output.note(format_args!(
-        "waiting for agents: 'runtap jvm attach PID --hq {0}', or java -javaagent:bytefrog-tracer.jar={0} …; Ctrl-C ends with a report",
+        "Waiting for agents: 'runtap jvm attach PID --hq {0}', or java -javaagent:bytefrog-tracer.jar={0} …; Ctrl-C stops the collection and prints a report",
         hq.address()
     ));
     let started = start(hq.address())?;
@@ -130,15 +129,13 @@ async fn view(
 /// Checks the patterns of the classes to trace.
 pub(super) fn check(tracing: &JvmTracing, agents: TargetAgents) -> anyhow::Result<()> {
     check_patterns(&tracing.include, &tracing.exclude, agents).map_err(|error| {
-        usage(match &error {
-            PatternsError::TooLarge { count, pattern, why } => format!(
-                "--include, --exclude: all {} together are too large: '{pattern}': {why}",
-                Things(*count as u64, "expression")
-            ),
-            PatternsError::Invalid { role: PatternRole::Include, .. } => format!("--include {error}"),
-            PatternsError::Invalid { role: PatternRole::Exclude, .. } => format!("--exclude {error}"),
-            _ => format!("--include, --exclude: {error}"),
-        })
+        // The error names only the pattern.
+        let option = match &error {
+            PatternsError::Invalid { role: PatternRole::Include, .. } => "--include",
+            PatternsError::Invalid { role: PatternRole::Exclude, .. } => "--exclude",
+            _ => "--include, --exclude",
+        };
+        usage(format!("{option}: {error}"))
     })
 }
 
@@ -203,8 +200,9 @@ pub(super) fn listen(
             Err(error) => failed = error,
         }
     }
-    let hint = (failed.kind() == io::ErrorKind::AddrInUse)
-        .then(|| "another collector listens there: end it, or choose another port with --listen".to_owned());
+    let hint = (failed.kind() == io::ErrorKind::AddrInUse).then(|| {
+        "Another collector listens there; stop it, or choose another port with --listen.".to_owned()
+    });
     Err(expected(exit::FAILED, format!("listen on {}: {failed}", options.listen), hint))
 }
 

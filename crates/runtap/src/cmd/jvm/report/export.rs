@@ -15,7 +15,7 @@ use crate::cli::unsuitable;
 use crate::cmd::convert::{self, NotePrinter};
 use crate::exit::{self, usage};
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 /// The files to write from a recording.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) fn run(export: &Export<'_>, output: Output) -> anyhow::Result<u8> {
     let left_out = source.left_out();
     if left_out > 0 {
         output.warning(format_args!(
-            "{} of time left out at the end: choose a part, {}#1s..2s",
+            "{} of time omitted at the end; select a part, {}#1s..2s",
             Things(left_out, "piece"),
             operand.path.display()
         ));
@@ -65,7 +65,7 @@ pub(super) fn run(export: &Export<'_>, output: Output) -> anyhow::Result<u8> {
         let advice = if content.view == Some(calls) {
             "no method was called"
         } else {
-            "no call takes as long as a step of the agent's clock: --view calls shows how often methods are called"
+            "all calls are shorter than the resolution of the agent's clock; --view calls shows how often methods are called"
         };
         return Err(exit::expected(exit::FAILED, format!("there is nothing to show: {advice}"), None));
     }

@@ -19,7 +19,8 @@ use runtap_jvm::recording::{
 use runtap_jvm::report::{ReportKind, RowOptions, merged_methods};
 use runtap_os::output::OutputSink;
 use runtap_text::jvm::{
-    AgentDocument, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes, warnings,
+    AgentDocument, AgentReports, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes,
+    warnings,
 };
 use runtap_text::{Print, TextOptions};
 use serde::Serialize;
@@ -31,7 +32,7 @@ use crate::cmd::diff::planned;
 use crate::cmd::report::table_options;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
-use crate::units::Things;
+use runtap_text::units::Things;
 
 pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     refuse::ineffective(options)?;
@@ -193,7 +194,7 @@ fn report_coverage(
 ) -> anyhow::Result<u8> {
     let file = options.format.filter(|format| !AnyFormat::files(&[], Some(*format), None).is_empty());
     if file.is_some() {
-        return Err(usage("coverage has files of its own: --coverage FORMAT=FILE; --format is text or json"));
+        return Err(usage("coverage is written with --coverage FORMAT=FILE; --format is text or json"));
     }
     let mut recorded = RecordedCoverage::default();
     let mut code = each(operand, &options.agent, options, output, |agent| recorded.add(&agent))?;
@@ -286,20 +287,7 @@ pub(super) fn print_summaries(
             agents().map(|agent| AgentDocument::new(agent.replayed.run, &agent.report(), agent.classes()));
         return output.document(&JvmDocument::new(documents.collect()));
     }
-    for (index, agent) in agents().enumerate() {
-        if index > 0 {
-            output.text("\n")?;
-        }
-        let report = agent.report();
-        let text = ReportText {
-            title: agent.title(),
-            report: &report,
-            classes: agent.classes(),
-            broken: agent.broken().with_report(&report),
-        };
-        output.print(&text, shown)?;
-    }
-    Ok(())
+    output.print(&AgentReports(agents().collect()), shown)
 }
 
 /// Replays agents one after the other, and warns of missing data. Returns the exit code.
@@ -348,11 +336,7 @@ pub(in crate::cmd) fn classify_error(error: Error) -> anyhow::Error {
         Some(cause) if !error.to_string().contains(&cause) => format!("{error}: {cause}"),
         _ => error.to_string(),
     };
-    let hint = match error {
-        Error::NoRecording(_) => Some("'runtap jvm hq --record DIR' makes one".to_owned()),
-        Error::NoAgent { available, .. } => Some(format!("the recording has {}", available.join(", "))),
-        _ => None,
-    };
+    let hint = error.hint();
     expected(exit::USAGE, text, hint)
 }
 
@@ -360,7 +344,7 @@ fn coverage_error(error: CoverageError) -> anyhow::Error {
     match error {
         CoverageError::Output(error) => error.into(),
         CoverageError::Classpath(error @ ClasspathError::NoClasses(_)) => {
-            let hint = "a jar, or the directory that compiled classes are in".to_owned();
+            let hint = "Use a jar, or the directory of compiled classes.".to_owned();
             expected(exit::USAGE, error.to_string(), hint)
         }
         error => usage(error.to_string()),

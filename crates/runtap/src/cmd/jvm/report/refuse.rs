@@ -52,7 +52,7 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
     ];
     match rules.into_iter().find(|(is_given, has_effect, ..)| *is_given && !has_effect) {
         None => Ok(()),
-        Some((.., option, with)) => Err(usage(format!("{option} has no effect here: it is for {with}"))),
+        Some((.., option, with)) => Err(usage(format!("{option} applies only to {with}"))),
     }
 }
 

@@ -57,6 +57,24 @@ pub enum ReportError {
     File(output::Error),
 }
 
+impl ReportError {
+    /// Returns the option that serves instead. `None` if unknown.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown(_) => {
+                let known: Vec<_> = names().map(|(name, _)| name).collect();
+                Some(format!("Valid values: {}", known.join(", ")))
+            }
+            Self::GitHubFile => Some("Use --report github.".to_owned()),
+            Self::StdoutTaken(name) | Self::SecondOnStdout(name) => {
+                Some(format!("Use --report {name}=FILE."))
+            }
+            Self::SamePath { name, .. } => Some(format!("Use --report {name}=FILE with another file.")),
+            Self::IsModule(_) | Self::File(_) => None,
+        }
+    }
+}
+
 /// An error that occurs if a report cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -5,11 +5,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::usage;
-use crate::output::Output;
-
-/// The internal option that carries these options through the parser.
-pub(crate) const UNUSED: &str = "--option-of-dotnet-test";
+/// The internal option that carries the name of an option of `dotnet test` through a parser of command lines.
+pub const UNUSED: &str = "--option-of-dotnet-test";
 
 /// The treatment of an option.
 #[derive(Debug, Clone, Copy)]
@@ -25,13 +22,12 @@ struct DotnetOption(&'static [&'static str], bool, Treatment);
 
 const NOTHING_IS_BUILT: Treatment = Treatment::Ignore("nothing is built here");
 const NO_PROFILE: Treatment = Treatment::Ignore("no launch profile is used here");
-const WHAT_WAS_BUILT: Treatment = Treatment::Reject(
-    "name what was built, by a file or a pattern: runtap test 'bin/Release/net10.0/**/*.Tests.dll'",
+const NAME_THE_OUTPUT: Treatment = Treatment::Reject(
+    "specify the built application as a file or a pattern: runtap test 'bin/Release/net10.0/**/*.Tests.dll'",
 );
 
-const FOR_APPLICATIONS: Treatment = Treatment::Reject(
-    "it is the application's own option: put it after '--', as in runtap test PATH -- --coverage",
-);
+const FOR_APPLICATIONS: Treatment =
+    Treatment::Reject("put this option of the application after '--': runtap test PATH -- --coverage");
 
 const DOTNET_OPTIONS: &[DotnetOption] = &[
     DotnetOption(
@@ -49,7 +45,7 @@ const DOTNET_OPTIONS: &[DotnetOption] = &[
     DotnetOption(
         &["--verbosity", "-verbosity"],
         true,
-        Treatment::Ignore("nothing is built here; --output detailed says more of tests"),
+        Treatment::Ignore("nothing is built here; --output detailed shows more about tests"),
     ),
     DotnetOption(&["--no-launch-profile", "--no-launch-profile-arguments"], false, NO_PROFILE),
     DotnetOption(&["--launch-profile", "-lp"], true, NO_PROFILE),
@@ -62,14 +58,14 @@ const DOTNET_OPTIONS: &[DotnetOption] = &[
         &["--results-directory-layout"],
         true,
         Treatment::Ignore(
-            "applications put their files into --results-directory as they like; \
-             --collect-artifacts copies them into a directory for each",
+            "applications choose where they write in --results-directory; \
+             --collect-artifacts copies the files into a directory for each application",
         ),
     ),
-    DotnetOption(&["-c", "--configuration", "-f", "--framework", "-a", "--arch"], true, WHAT_WAS_BUILT),
-    DotnetOption(&["-r", "--runtime", "--os", "--artifacts-path"], true, WHAT_WAS_BUILT),
-    DotnetOption(&["--use-current-runtime", "--ucr"], false, WHAT_WAS_BUILT),
-    DotnetOption(&["--project", "--solution"], true, WHAT_WAS_BUILT),
+    DotnetOption(&["-c", "--configuration", "-f", "--framework", "-a", "--arch"], true, NAME_THE_OUTPUT),
+    DotnetOption(&["-r", "--runtime", "--os", "--artifacts-path"], true, NAME_THE_OUTPUT),
+    DotnetOption(&["--use-current-runtime", "--ucr"], false, NAME_THE_OUTPUT),
+    DotnetOption(&["--project", "--solution"], true, NAME_THE_OUTPUT),
     // Options of `dotnet test` with VSTest, which are common in scripts too.
     DotnetOption(
         &["-l", "--logger"],
@@ -79,19 +75,21 @@ const DOTNET_OPTIONS: &[DotnetOption] = &[
     DotnetOption(
         &["--collect"],
         true,
-        Treatment::Reject("the application's own option, after '--': runtap test PATH -- --coverage"),
+        Treatment::Reject("put this option of the application after '--': runtap test PATH -- --coverage"),
     ),
     DotnetOption(
         &["-s", "--settings"],
         true,
-        Treatment::Reject("the application's own option, after '--': runtap test PATH -- --settings FILE"),
+        Treatment::Reject(
+            "put this option of the application after '--': runtap test PATH -- --settings FILE",
+        ),
     ),
     DotnetOption(
         &["--blame", "--blame-crash", "--blame-hang"],
         false,
         Treatment::Reject(
-            "nothing is needed for that: the tests that ran when an application died are named. \
-             --timeout-per-test TIME ends those that hang",
+            "not needed: runtap names the tests that were running when an application crashed. \
+             --timeout-per-test TIME stops tests that hang",
         ),
     ),
     DotnetOption(&["--blame-hang-timeout"], true, Treatment::Reject("--timeout-per-test TIME")),
@@ -121,11 +119,7 @@ const DOTNET_OPTIONS: &[DotnetOption] = &[
     ),
     DotnetOption(&["--hangdump", "--crashdump", "--coverage"], false, FOR_APPLICATIONS),
     DotnetOption(&["--hangdump-timeout"], true, Treatment::Reject("--timeout-per-test TIME")),
-    DotnetOption(
-        &["--test-adapter-path"],
-        true,
-        Treatment::Reject("an application brings its adapters itself"),
-    ),
+    DotnetOption(&["--test-adapter-path"], true, Treatment::Reject("an application contains its adapters")),
 ];
 
 /// The verbosity levels of `MSBuild`.
@@ -133,7 +127,7 @@ const VERBOSITY_LEVELS: [&str; 10] =
     ["q", "quiet", "m", "minimal", "n", "normal", "d", "detailed", "diag", "diagnostic"];
 
 /// Replaces these options in a complete command line by options that the parser knows.
-pub(crate) fn normalize_args(words: &mut Vec<OsString>) {
+pub fn normalize_args(words: &mut Vec<OsString>) {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let behind = words.split_off(end);
     let mut given = std::mem::take(words).into_iter().peekable();
@@ -185,24 +179,36 @@ fn detail(states: &str) -> &'static str {
     }
 }
 
-/// Prints a note for each ignored option, and fails at a rejected one.
-pub(super) fn report_unused(given: &[String], output: Output) -> anyhow::Result<()> {
-    let mut reported = Vec::new();
-    for name in given {
-        let treatment = DOTNET_OPTIONS.iter().find(|DotnetOption(names, ..)| names.contains(&name.as_str()));
-        match treatment {
-            Some(DotnetOption(_, _, Treatment::Reject(instead))) => {
-                let message = format!("'{name}' of dotnet test is no option of runtap test");
-                return Err(usage(message, (*instead).to_owned()));
+/// An option of `dotnet test` that a run rejects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{name}' of dotnet test is not an option of runtap test")]
+pub struct RejectedOption {
+    /// The option.
+    pub name: String,
+    /// What serves instead.
+    pub replacement: &'static str,
+}
+
+/// Returns a note for each ignored option among these names, or an error for the first rejected one.
+///
+/// # Errors
+/// An option is rejected.
+pub fn ignored_options(names: &[String]) -> Result<Vec<String>, RejectedOption> {
+    let (mut notes, mut reported) = (Vec::new(), Vec::new());
+    for name in names {
+        let known = DOTNET_OPTIONS.iter().find(|DotnetOption(names, ..)| names.contains(&name.as_str()));
+        match known {
+            Some(DotnetOption(_, _, Treatment::Reject(replacement))) => {
+                return Err(RejectedOption { name: name.clone(), replacement });
             }
             Some(DotnetOption(_, _, Treatment::Ignore(why))) if !reported.contains(&name) => {
-                output.note(format_args!("{name} is not used: {why}"));
+                notes.push(format!("ignoring {name}: {why}"));
                 reported.push(name);
             }
             _ => {}
         }
     }
-    Ok(())
+    Ok(notes)
 }
 
 #[cfg(test)]

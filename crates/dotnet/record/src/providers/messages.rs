@@ -1,16 +1,13 @@
-//! Messages about the options that select events. The library returns the reasons as data; this module adds the option
-//! names.
+//! Messages about the options that select events, with the names that dotnet-trace and `runtap trace` give these options.
 
-use runtap_record::providers::{
-    CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError,
-};
-use runtap_record::{StopEvent, Unreachable};
+use super::{CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError};
+use crate::{StopEvent, Unreachable};
 
-const CHOOSE: &str = "choose it with --providers, --profile or --clrevents";
-const NO_HIGHER_LEVEL: &str = "levels end at 5 (Verbose), which is taken";
+const SELECT: &str = "select it with --providers, --profile or --clrevents";
+const NO_HIGHER_LEVEL: &str = "the highest level is 5 (Verbose); using that level";
 
 /// Returns the option that enabled a provider.
-pub(super) fn option(by: EnabledBy) -> &'static str {
+pub fn option(by: EnabledBy) -> &'static str {
     match by {
         EnabledBy::Profile => "--profile",
         EnabledBy::ClrEvents => "--clrevents",
@@ -30,7 +27,7 @@ fn option_of_part(part: Part) -> &'static str {
 }
 
 /// Formats a note about an option value that was ignored or added.
-pub(super) fn note(note: &Note) -> String {
+pub fn note(note: &Note) -> String {
     match note {
         Note::LevelTooHigh { provider } => {
             format!(
@@ -38,45 +35,48 @@ pub(super) fn note(note: &Note) -> String {
                 provider.as_deref().unwrap_or_else(|| option_of_part(Part::ClrEventLevel))
             )
         }
-        Note::AllKeywords { providers } => format!(
-            "no keywords given for {}: asking for all of them ('NAME:0' asks for events without keywords only)",
-            providers.join(", ")
-        ),
+        Note::AllKeywords { providers } => {
+            let name = if let [only] = &providers[..] { only } else { "NAME" };
+            format!(
+                "No keywords specified for {}; enabling all of them (use '{name}:0' for only events that have no keywords).",
+                providers.join(", ")
+            )
+        }
         Note::ArgumentsQuoted { provider, arguments } => format!(
             "added quotes to the arguments of {provider}, because a value contains '=' or ';': {arguments}"
         ),
         Note::EscapesInArguments { provider } => format!(
-            "the arguments of {provider} contain '\\n' or '\\r' as two characters, which the provider does not read as a line \
-             break; in bash, $'...\\n...' writes one"
+            "the arguments of {provider} contain '\\n' or '\\r' as two characters, which the provider does not interpret as a line \
+             break; in bash, write a line break as $'...\\n...'"
         ),
-        Note::NoProfile => "--profile is empty: 'runtap list-profiles' lists what it takes".to_owned(),
+        Note::NoProfile => "--profile is empty; 'runtap list-profiles' lists the valid values".to_owned(),
         Note::Default { profiles } => {
-            format!("no providers given: taking the profiles {}", profiles.join(" and "))
+            format!("No providers specified; using profiles {}.", profiles.join(" and "))
         }
-        Note::VerboseForNames => format!(
-            "{CLR_PROVIDER} is asked for at the level Verbose, because names of methods come at that level only"
-        ),
+        Note::VerboseForNames => {
+            format!("Raising {CLR_PROVIDER} to level Verbose: method names are only sent at that level.")
+        }
         Note::LevelWithoutClrEvents => "--clreventlevel has no effect without --clrevents".to_owned(),
         Note::ClrEventsIgnored => {
-            format!("{CLR_PROVIDER} is chosen by --providers or --profile already: --clrevents is ignored")
+            format!("{CLR_PROVIDER} is already selected by --providers or --profile; ignoring --clrevents")
         }
     }
 }
 
 /// Formats why a stopping event never occurs, or may never occur.
-pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
+pub fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
     let StopEvent { provider, name, .. } = event;
     let name = name.as_deref().unwrap_or(provider);
     let near = |nearest: &Option<String>| {
         nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"))
     };
-    let never = "is not recorded, so the stopping event never comes";
+    let never = "is not recorded, so the stopping event never occurs";
     match why {
         Unreachable::Provider { nearest } => {
             format!("{provider} {never}: add it to --providers{}", near(nearest))
         }
         Unreachable::Name { nearest } => format!(
-            "no event of {provider} that runtap knows is named '{name}', so the stopping event may never come{}",
+            "no event of {provider} known to runtap is named '{name}', so the stopping event may never occur{}",
             near(nearest)
         ),
         Unreachable::Keywords { needed } => {
@@ -95,40 +95,37 @@ pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
         Unreachable::Filter { ids } => {
             let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
             format!(
-                "--event-filter leaves out {name} (id {}), so the stopping event never comes from a runtime that applies \
+                "--event-filter excludes {name} (id {}), so the stopping event never occurs with a runtime that applies \
                  filters (.NET 10 and later)",
                 ids.join(", ")
             )
         }
         Unreachable::Field { name: field, nearest } => format!(
-            "{name} has no field '{field}' that runtap knows, so the stopping event may never come{}",
+            "{name} has no field '{field}' known to runtap, so the stopping event may never occur{}",
             near(nearest)
         ),
-        _ => format!("the stopping event of {provider} may never come"),
     }
 }
 
 /// Formats why the options do not form a session.
-pub(super) fn request_error(error: &RequestError) -> String {
+pub fn request_error(error: &RequestError) -> String {
     match error {
         RequestError::Unreadable { part, source } => format!("{}: {source}", option_of_part(*part)),
         RequestError::Merge { part, source } => format!("{}: {source}", option_of_part(*part)),
         RequestError::NotChosen { provider } => {
-            format!("--event-filter: {provider} is not recorded: {CHOOSE}")
+            format!("--event-filter: {provider} is not recorded: {SELECT}")
         }
         RequestError::FilterTwice { provider } => {
-            format!("--event-filter: {provider} is there twice: list all its events in one")
+            format!("--event-filter: {provider} is specified twice; list all its events in one filter")
         }
-        other => other.to_string(),
     }
 }
 
 /// Formats why no tracepoints can be assigned.
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "user_events are of Linux"))]
-pub(super) fn user_events_error(error: &TracepointsError) -> String {
+pub fn tracepoints_error(error: &TracepointsError) -> String {
     match error {
         TracepointsError::NotChosen { spec, provider } => {
-            format!("--user-events: '{spec}' names {provider}, which is not recorded: {CHOOSE}")
+            format!("--user-events: '{spec}' names {provider}, which is not recorded: {SELECT}")
         }
         other => format!("--user-events: {other}"),
     }
@@ -136,17 +133,32 @@ pub(super) fn user_events_error(error: &TracepointsError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-    use runtap_record::providers::{Request, Selection, user_events_config};
-
     use super::*;
-    use crate::cli::{Cli, Verb};
+    use crate::providers::{Request, Selection, user_events_config};
 
-    /// Resolves the request of `runtap trace` with these options.
+    /// Resolves the request with these options, each of which has a value.
     fn resolve(line: &str) -> Result<Request, RequestError> {
-        let words = ["runtap", "trace"].into_iter().chain(line.split_whitespace());
-        let Verb::Trace(options) = Cli::parse_from(words).verb else { panic!("{line}") };
-        Request::resolve(&Selection { event_filters: &options.event_filter, ..options.events.selection() })
+        let (mut providers, mut profiles, mut event_filters) = (None, None, Vec::new());
+        let (mut clr_events, mut clr_event_level) = (None, None);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.chunks(2) {
+            let [option, value] = pair else { panic!("{line}") };
+            match *option {
+                "--providers" => providers = Some(value.to_string()),
+                "--profile" => profiles = Some(value.to_string()),
+                "--clrevents" => clr_events = Some(*value),
+                "--clreventlevel" => clr_event_level = Some(*value),
+                "--event-filter" => event_filters.push((*value).to_owned()),
+                _ => panic!("{line}"),
+            }
+        }
+        Request::resolve(&Selection {
+            providers: providers.as_slice(),
+            profiles: profiles.as_slice(),
+            clr_events,
+            clr_event_level,
+            event_filters: &event_filters,
+        })
     }
 
     #[test]
@@ -163,7 +175,7 @@ mod tests {
             ),
             (
                 "--event-filter B=1",
-                "--event-filter: B is not recorded: choose it with --providers, --profile or --clrevents",
+                "--event-filter: B is not recorded: select it with --providers, --profile or --clrevents",
             ),
             (
                 "--providers A:1 --event-filter A=x",
@@ -171,7 +183,7 @@ mod tests {
             ),
             (
                 "--providers A:1 --event-filter A=1 --event-filter A=!2",
-                "--event-filter: A is there twice: list all its events in one",
+                "--event-filter: A is specified twice; list all its events in one filter",
             ),
         ] {
             assert_eq!(request_error(&resolve(line).unwrap_err()), message);
@@ -186,12 +198,12 @@ mod tests {
         for (specs, message) in [
             (
                 &["D=x"][..],
-                "--user-events: 'D=x' names D, which is not recorded: choose it with --providers, --profile or --clrevents",
+                "--user-events: 'D=x' names D, which is not recorded: select it with --providers, --profile or --clrevents",
             ),
             (&["x", "y"], "--user-events: 'y': every provider already has a tracepoint for these events"),
         ] {
             let specs: Vec<String> = specs.iter().map(ToString::to_string).collect();
-            assert_eq!(user_events_error(&user_events_config(&[], &specs, 42).unwrap_err()), message);
+            assert_eq!(tracepoints_error(&user_events_config(&[], &specs, 42).unwrap_err()), message);
         }
     }
 
@@ -200,22 +212,22 @@ mod tests {
         for (line, notes) in [
             (
                 "",
-                &["no providers given: taking the profiles dotnet-common and dotnet-sampled-thread-time"][..],
+                &["No providers specified; using profiles dotnet-common and dotnet-sampled-thread-time."][..],
             ),
             (
                 "--providers A,B,A:1:9 --profile , --clreventlevel 6",
                 &[
-                    "A: levels end at 5 (Verbose), which is taken",
-                    "no keywords given for A, B: asking for all of them ('NAME:0' asks for events without keywords only)",
-                    "--profile is empty: 'runtap list-profiles' lists what it takes",
-                    "--clreventlevel: levels end at 5 (Verbose), which is taken",
+                    "A: the highest level is 5 (Verbose); using that level",
+                    "No keywords specified for A, B; enabling all of them (use 'NAME:0' for only events that have no keywords).",
+                    "--profile is empty; 'runtap list-profiles' lists the valid values",
+                    "--clreventlevel: the highest level is 5 (Verbose); using that level",
                     "--clreventlevel has no effect without --clrevents",
                 ],
             ),
             (
                 "--providers Microsoft-Windows-DotNETRuntime:1:5 --clrevents jit",
                 &[
-                    "Microsoft-Windows-DotNETRuntime is chosen by --providers or --profile already: --clrevents is ignored",
+                    "Microsoft-Windows-DotNETRuntime is already selected by --providers or --profile; ignoring --clrevents",
                 ],
             ),
         ] {
@@ -223,7 +235,7 @@ mod tests {
         }
         let mut names = resolve("--clrevents gc").unwrap();
         names.add_method_names();
-        let note = "Microsoft-Windows-DotNETRuntime is asked for at the level Verbose, because names of methods come at that level only";
+        let note = "Raising Microsoft-Windows-DotNETRuntime to level Verbose: method names are only sent at that level.";
         assert_eq!(names.notes.iter().map(super::note).collect::<Vec<_>>(), [note]);
     }
 

@@ -1,4 +1,4 @@
-//! Texts of fixes and hints. Fixes that are runtap commands are written here, other texts in the libraries.
+//! Texts of suggestions, with the commands of runtap.
 
 use std::ffi::OsStr;
 
@@ -6,19 +6,19 @@ use runtap_diag::Error;
 use runtap_discover::Fix;
 use runtap_os::shell;
 
-use super::jvm;
+use crate::jvm::instead_of_attaching;
 
-/// Formats several fixes as consecutive steps.
-pub(super) fn text(fixes: &[Fix]) -> String {
+/// Formats several suggestions as consecutive steps.
+pub fn text(fixes: &[Fix]) -> String {
     fixes.iter().map(format_fix).collect::<Vec<_>>().join("; then ")
 }
 
-/// Formats several fixes, after checking whether the Java programs among them support attaching.
-pub(super) async fn text_after_checking_jvm(fixes: &[Fix]) -> String {
+/// Formats several suggestions, after checking whether the Java programs among them support attaching.
+pub async fn text_after_checking_jvm(fixes: &[Fix]) -> String {
     let mut texts = Vec::new();
     for fix in fixes {
         let instead = match fix {
-            Fix::TraceJvm { pid } => jvm::instead_of_attaching(*pid).await,
+            Fix::TraceJvm { pid } => instead_of_attaching(*pid).await,
             _ => None,
         };
         texts.push(instead.unwrap_or_else(|| format_fix(fix)));
@@ -29,26 +29,28 @@ pub(super) async fn text_after_checking_jvm(fixes: &[Fix]) -> String {
 fn format_fix(fix: &Fix) -> String {
     match fix {
         Fix::Text(text) => text.to_string(),
-        Fix::ChooseAnother => "'runtap ps' lists the processes that can be tapped".to_owned(),
+        Fix::ChooseAnother => "'runtap ps' lists the processes that you can attach to".to_owned(),
         Fix::Choose { pid } => format!("use -p {pid}"),
         Fix::AsUser { user } => {
-            let user = user.as_deref().map(|user| format!("-u {} ", shell::word(user))).unwrap_or_default();
-            format!("run it as that user or as root: sudo {user}{}", this_command())
+            // Root needs no option, and may reach processes whose user is unknown.
+            let user = user.as_deref().filter(|user| *user != "root");
+            let user = user.map(|user| format!("-u {} ", shell::word(user))).unwrap_or_default();
+            format!("Run: sudo {user}{}", this_command())
         }
-        Fix::AsRootOrInside => format!("run it as root (sudo {}), or inside that container", this_command()),
-        Fix::ExamineAsRoot { pid: Some(pid) } => format!("root can see it: sudo runtap doctor {pid}"),
-        Fix::ExamineAsRoot { pid: None } => "sudo runtap doctor".to_owned(),
+        Fix::AsRootOrInside => format!("Run: sudo {} (or run it inside that container)", this_command()),
+        Fix::ExamineAsRoot { pid: Some(pid) } => format!("Run: sudo runtap doctor {pid}"),
+        Fix::ExamineAsRoot { pid: None } => "Run: sudo runtap doctor".to_owned(),
         Fix::TraceJvm { pid } => format!(
             "to trace its calls: runtap jvm attach {pid} (or from its start: runtap jvm run -- java …)"
         ),
         Fix::TraceJvmFromStart => "start it with the agent instead: runtap jvm run -- java …".to_owned(),
         Fix::DetachJvm { pid } => format!("to end a trace: runtap jvm detach {pid}"),
         Fix::OriginalAgent => {
-            "'runtap jvm hq' takes what the original Java agent sends: java -javaagent:bytefrog-tracer.jar=HOST:PORT"
+            "'runtap jvm hq' collects from the original Java agent: java -javaagent:bytefrog-tracer.jar=HOST:PORT"
                 .to_owned()
         }
         Fix::CollectElsewhere { pid } => format!(
-            "collect at an address that it reaches, and attach with that: runtap jvm hq --listen ADDR:PORT --insecure, \
+            "collect at an address that the program can reach, then attach with that address: runtap jvm hq --listen ADDR:PORT --insecure, \
              runtap jvm attach {pid} --hq ADDR:PORT"
         ),
         Fix::Resume { pid, port: None } => format!("runtap resume {pid}"),
@@ -66,11 +68,11 @@ fn this_command() -> String {
 }
 
 /// Returns the next step after an error of the client, or `None` if unknown.
-pub(super) fn hint(error: &Error) -> Option<String> {
+pub fn client_hint(error: &Error) -> Option<String> {
     match error {
-        Error::NoSocket { .. } => Some(
-            "give the path of a diagnostic socket: 'runtap ps --format json' has those of all".to_owned(),
-        ),
+        Error::NoSocket { .. } => {
+            Some("Specify the path of a diagnostic socket; 'runtap ps --format json' lists them.".to_owned())
+        }
         error => error.hint().map(str::to_owned),
     }
 }
