@@ -86,8 +86,8 @@ impl Output {
     }
 
     /// Starts a JSON document that contains a list whose elements are written one at a time.
-    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> ListWriter<H> {
-        ListWriter { head, name: list, document: None }
+    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> json::StdoutList<H> {
+        json::StdoutList::new(head, list)
     }
 
     /// Writes a result as one line of JSON.
@@ -253,54 +253,6 @@ impl Output {
         // If stderr is closed, there is nowhere to report the error.
         let _ = writeln!(err, "{text}");
     }
-}
-
-/// A JSON document with a long list on stdout. Nothing is printed before the first element or the end, so that an
-/// unreadable input leaves no document.
-pub(crate) struct ListWriter<H> {
-    head: H,
-    name: &'static str,
-    document: Option<json::ListDocument<io::StdoutLock<'static>>>,
-}
-
-impl<H: Serialize> ListWriter<H> {
-    fn document(&mut self) -> io::Result<&mut json::ListDocument<io::StdoutLock<'static>>> {
-        let document = match self.document.take() {
-            Some(document) => document,
-            None => json::ListDocument::start(io::stdout().lock(), &self.head, self.name)?,
-        };
-        Ok(self.document.insert(document))
-    }
-
-    /// Writes the next element.
-    pub(crate) fn element(&mut self, element: &impl Serialize) -> anyhow::Result<()> {
-        Ok(self.document()?.element(element)?)
-    }
-
-    /// Writes the rest of the document.
-    pub(crate) fn finish(mut self, tail: &impl Serialize) -> anyhow::Result<()> {
-        self.document()?;
-        Ok(self.document.map_or(Ok(()), |document| document.finish(tail))?)
-    }
-}
-
-/// Returns a writer to stdout that may be used beside other writers. Each flush is written under the lock of stdout, so
-/// lines stay intact if writers flush between lines only.
-pub(crate) fn shared_stdout() -> BufWriter<impl Write> {
-    struct Stdout;
-
-    impl Write for Stdout {
-        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-            io::stdout().lock().write_all(buffer)?;
-            Ok(buffer.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            io::stdout().lock().flush()
-        }
-    }
-
-    BufWriter::with_capacity(1 << 16, Stdout)
 }
 
 /// Whether a progress line is shown. It must be cleared before a message is printed.

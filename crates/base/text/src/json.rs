@@ -67,6 +67,47 @@ impl<W: io::Write> ListDocument<W> {
     }
 }
 
+/// A JSON document with a long list on stdout. Nothing is printed before the first element or the end, so that an
+/// unreadable input leaves no document.
+#[derive(Debug)]
+pub struct StdoutList<H> {
+    head: H,
+    name: &'static str,
+    document: Option<ListDocument<io::StdoutLock<'static>>>,
+}
+
+impl<H: Serialize> StdoutList<H> {
+    /// Creates a document. `head` is an object with at least one member, `name` the name of the list.
+    pub fn new(head: H, name: &'static str) -> Self {
+        Self { head, name, document: None }
+    }
+
+    fn document(&mut self) -> io::Result<&mut ListDocument<io::StdoutLock<'static>>> {
+        let document = match self.document.take() {
+            Some(document) => document,
+            None => ListDocument::start(io::stdout().lock(), &self.head, self.name)?,
+        };
+        Ok(self.document.insert(document))
+    }
+
+    /// Writes the next element.
+    ///
+    /// # Errors
+    /// Writing failed.
+    pub fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
+        self.document()?.element(element)
+    }
+
+    /// Writes the rest of the document.
+    ///
+    /// # Errors
+    /// Writing failed.
+    pub fn finish(mut self, tail: &impl Serialize) -> io::Result<()> {
+        self.document()?;
+        self.document.map_or(Ok(()), |document| document.finish(tail))
+    }
+}
+
 fn write(out: &mut impl io::Write, json: String) -> io::Result<()> {
     let mut text = harmless(json);
     text.push('\n');

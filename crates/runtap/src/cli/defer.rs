@@ -1,5 +1,4 @@
-//! Verbs whose options are created only when the verb is used. Creating the options of all verbs would take most of the time
-//! of each start.
+//! Verbs whose options are created only when the verb is used, because creating all takes most of a start.
 
 use std::ops::Deref;
 

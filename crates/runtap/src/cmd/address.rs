@@ -8,7 +8,7 @@ use runtap_transport::remote::{AddressError, HostPort};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
-/// The name of the address of `router listen` in messages.
+/// The address of `router listen` in messages.
 pub(super) const LISTEN: &str = "HOST:PORT";
 
 /// Resolves the TCP address of an option.

@@ -63,7 +63,7 @@ pub use self::native::{is_path_of, is_same_path, reopened};
 pub use self::ordinary::{is_deleted, open_named, open_ordinary};
 pub use self::pending_file::{PendingFile, sweep, temporary_name};
 use self::place::Folder;
-pub use self::sink::{Destination, OutputSink, Writer};
+pub use self::sink::{Destination, OutputSink, Writer, shared_stdout};
 
 /// Creates a directory and its missing parents. Symbolic links of other users are not followed.
 ///

@@ -110,6 +110,25 @@ impl Write for Writer {
     }
 }
 
+/// Returns a writer to stdout that may be used beside other writers. Each flush is written under the lock of stdout, so
+/// lines stay intact if writers flush between lines only.
+pub fn shared_stdout() -> BufWriter<impl Write> {
+    struct Stdout;
+
+    impl Write for Stdout {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            io::stdout().lock().write_all(buffer)?;
+            Ok(buffer.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            io::stdout().lock().flush()
+        }
+    }
+
+    BufWriter::with_capacity(1 << 16, Stdout)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -53,7 +53,7 @@ fn show(
     let tail = read(&mut |row| {
         let row = TranscriptRow::from(row);
         if output.json() {
-            return document.element(&row);
+            return Ok(document.element(&row)?);
         }
         if !std::mem::replace(&mut is_headed, true) {
             output.text(text.heading(&output.options()))?;

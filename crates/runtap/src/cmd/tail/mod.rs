@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use runtap_clr::Filter;
 use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
+use runtap_os::output::shared_stdout;
 use runtap_record::providers::{Request, messages};
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use runtap_text::advice;
@@ -16,7 +17,7 @@ use super::interrupt::unless;
 use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::{Output, shared_stdout};
+use crate::output::Output;
 use runtap_text::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
