@@ -284,7 +284,7 @@ fn an_answer_that_fails_ends_the_connection() {
 #[test]
 fn what_is_no_conversation_is_refused_with_its_line() {
     let read = |text: &str| Talk::read(text.as_bytes(), &PathBuf::new()).unwrap_err().to_string();
-    assert_eq!(read(HEADER), "there is no request in it");
+    assert_eq!(read(HEADER), "it contains no requests");
     let other = HEADER.replace("diagnostic-ipc", "test-pipe");
     assert!(read(&other).contains("no transcript of Diagnostic IPC: its header says test-pipe"));
     let of_pipe = "{\"kind\":\"header\",\"t\":0,\"role\":\"proxy\"}\n";

@@ -123,15 +123,15 @@ impl Parser<'_> {
         let known: Vec<&str> = fields.chain(["trait[KEY]"]).collect();
         let properties = Property::ALL.iter().map(|(name, _)| *name);
         let message = match nearest(name, known.iter().copied().chain(properties)) {
-            Some(near) => format!("there is no field '{name}'; is it '{near}'?"),
-            None => format!("there is no field '{name}'; valid fields: {}", known.join(", ")),
+            Some(near) => format!("unknown field '{name}'; did you mean '{near}'?"),
+            None => format!("unknown field '{name}'; valid fields: {}", known.join(", ")),
         };
         self.scanner.error(message, word.offset, word.length)
     }
 
     fn value(&mut self, field: Field, op: Op, negated: bool) -> Result<Node, FilterError> {
         let Some(word) = self.scanner.word()? else {
-            return Err(self.scanner.expected("expected a value (in quotes if it has one of ()&|=!~)"));
+            return Err(self.scanner.expected("expected a value (quote it if it contains any of ()&|=!~)"));
         };
         let regex = match op {
             Op::Matches => Some(Regex::new(&word.text).map_err(|error| {
