@@ -286,7 +286,9 @@ fn what_is_no_conversation_is_refused_with_its_line() {
     let read = |text: &str| Talk::read(text.as_bytes(), &PathBuf::new()).unwrap_err().to_string();
     assert_eq!(read(HEADER), "it contains no requests");
     let other = HEADER.replace("diagnostic-ipc", "test-pipe");
-    assert!(read(&other).contains("no transcript of Diagnostic IPC: its header says test-pipe"));
+    assert!(
+        read(&other).contains("not a transcript of Diagnostic IPC: the protocol in its header is test-pipe")
+    );
     let of_pipe = "{\"kind\":\"header\",\"t\":0,\"role\":\"proxy\"}\n";
     assert!(read(of_pipe).contains("its header says none"));
     let frame = |rest: &str| format!("{HEADER}{{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",{rest}}}\n");

@@ -220,7 +220,8 @@ impl Output {
             keep = KeptPayload::Shortened { kept, damage: None, ended: Some(up_to) };
         }
         let damaged_from = up_to.map_or(head.start, |up_to| offset + up_to as u64);
-        let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is not an object"));
+        let error =
+            DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is not an object"));
         self.note(damaged_from, PartialReason::Damaged(error.into()));
         if let Some(up_to) = up_to {
             self.defined.end_trial();
