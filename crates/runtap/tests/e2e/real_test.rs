@@ -302,7 +302,7 @@ fn help_has_the_options_of_the_applications() {
     assert!(
         none.expect_code(0)
             .text()
-            .contains("true: MTP034: the application ended, and no command-line options came")
+            .contains("true: MTP034: the application exited in help mode without sending")
     );
     let runtime = match RealRuntime::available(10) {
         Ok(runtime) => runtime,
