@@ -290,7 +290,7 @@ fn what_is_no_conversation_is_refused_with_its_line() {
         read(&other).contains("not a transcript of Diagnostic IPC: the protocol in its header is test-pipe")
     );
     let of_pipe = "{\"kind\":\"header\",\"t\":0,\"role\":\"proxy\"}\n";
-    assert!(read(of_pipe).contains("its header says none"));
+    assert!(read(of_pipe).contains("the protocol in its header is none"));
     let frame = |rest: &str| format!("{HEADER}{{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",{rest}}}\n");
     assert_eq!(read(&frame("\"dir\":\"up\"")), "line 2: field 'dir': is \"up\", not \"c2r\" or \"r2c\"");
     assert!(read(&frame("\"dir\":\"c2r\"")).starts_with("line 2: the frame has neither 'hex' nor"));
