@@ -10,23 +10,23 @@ use crate::column::{Column, Key};
 use crate::rows::{self, GROUPS, Row};
 
 const HEAD: &str = "\
-# Which runtime answers what
+# Commands that runtimes support
 
-`cargo xtask conformance` sends every command of the Diagnostic IPC protocol to live runtimes, one fresh process a cell, looks at what comes of it, and writes this page;
+`cargo xtask conformance` sends every command of the Diagnostic IPC protocol to live runtimes, a new process for each cell, checks the effect of the command, and writes this page;
 `cargo xtask conformance --check` compares. Sections are those of the specification (dotnet/diagnostics, `documentation/design-docs/ipc-protocol.md`).
 
 | cell | means |
 | --- | --- |
-| answered | the reply was OK, and what the second column names was there |
-| no effect | the reply was OK, and it was not there |
-| a name in capitals | refused with this HRESULT (section “Errors”) |
-| not known | refused with UNKNOWN_COMMAND: the runtime is older than the command |
-| not sent | our client looked at the target first and did not send it, because it would do harm, or nothing |
+| answered | the reply was OK, and the effect in the second column was found |
+| no effect | the reply was OK, but the effect was not found |
+| a name in capitals | rejected with this HRESULT (section “Errors”) |
+| not known | rejected with UNKNOWN_COMMAND: the runtime is older than the command |
+| not sent | runtap examined the target and did not send the command, because it would harm the target or have no effect |
 | no port | the runtime can't be suspended at startup and connects to no port |
-| not tried | the runtime was not there |
+| not tried | the runtime was not available |
 
-A number behind a cell is that of a note below. “runtap's server” is the embeddable server, `runtap-diag-server`, in a program that carries out every command; there, what is looked at is
-what reached the program.
+A number behind a cell is that of a note below. “runtap's server” is the embeddable server, `runtap-diag-server`, in a program that implements every command; there, the checked effect is
+that the request reached the program.
 ";
 
 /// A table: the heading of each column, and its cells by request.

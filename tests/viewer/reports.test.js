@@ -42,7 +42,7 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
 
   test('JUnit: test-results-parser finds every test, its state and its message', () => {
     const found = cases(parse('run.junit.xml', 'junit'));
-    // 15 tests, and the module that did not end well.
+    // 15 tests, and the module that did not complete successfully.
     assert.equal(found.length, 16);
     const count = (status) => found.filter((one) => one.status === status).length;
     assert.deepEqual([count('PASS'), count('FAIL'), count('SKIP')], [7, 7, 2]);
@@ -56,7 +56,7 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
 
   test('TRX: test-results-parser finds every test, its state and its message', () => {
     const found = cases(parse('run.trx', 'mstest'));
-    // 15 tests, and the module that did not end well.
+    // 15 tests, and the module that did not complete successfully.
     assert.equal(found.length, 16);
     const count = (status) => found.filter((one) => one.status === status).length;
     assert.deepEqual([count('PASS'), count('FAIL'), count('SKIP')], [7, 7, 2]);
@@ -92,7 +92,7 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
 
   test('page: a run that was cut off says so', { skip: noBrowser }, async (t) => {
     const { page, complaints } = await open(browser, server.origin, '/cut-off.html');
-    assert.equal(await page.locator('#verdict').textContent(), '2 test applications did not end well');
+    assert.equal(await page.locator('#verdict').textContent(), '2 test applications did not complete successfully');
     const notices = await page.locator('.notice').allTextContents();
     assert.equal(notices.length, 3);
     assert.match(notices[0], /Interrupted: it was stopped by a signal/);
@@ -104,8 +104,8 @@ describe('test reports', { skip: !which('cargo') && 'no cargo on PATH' }, () => 
   for (const colorScheme of ['light', 'dark']) {
     test(`page, ${colorScheme}: failures come first and open, others open by a click`, { skip: noBrowser }, async (t) => {
       const { page, complaints } = await open(browser, server.origin, '/run.html', { colorScheme });
-      assert.equal(await page.locator('#verdict').textContent(), '6 of 15 tests failed, 1 test application did not end well');
-      assert.match(await page.locator('.notice').textContent(), /Cellar\.Tests .* did not end well.*134 before the handshake.*Boot\.cs/s);
+      assert.equal(await page.locator('#verdict').textContent(), '6 of 15 tests failed, 1 test application did not complete successfully');
+      assert.match(await page.locator('.notice').textContent(), /Cellar\.Tests .* did not complete successfully.*134 before the handshake.*Boot\.cs/s);
       const tests = page.locator('.test');
       assert.equal(await tests.count(), 15);
       // What is opened is filled a moment later.

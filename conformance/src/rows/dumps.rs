@@ -68,7 +68,8 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: &Key::ALL,
             cell: "E_FAIL",
-            why: "Right: nothing can be written there. The text behind the code, which only this form has, says so.",
+            why: "Right: nothing can be written there. The text after the code, which only this form has, \
+                  reports this.",
         }],
     },
     Row {
@@ -82,8 +83,9 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: RUNTIMES,
                 cell: NO_EFFECT,
-                why: "The runtime says OK and writes nothing: createdump can't read a process that has not begun. \
-                      Our client therefore does not ask for it, and looks for the file after every dump.",
+                why: "The runtime replies OK and writes nothing: createdump can't read a process that has \
+                      not started. runtap therefore does not send the request, and checks the file after \
+                      every dump.",
             },
             Note {
                 of: OWN_SERVER,

@@ -12,7 +12,7 @@ use crate::wire;
 const RIGHT: Note = Note {
     of: ALL,
     cell: NOT_KNOWN,
-    why: "Right: UNKNOWN_COMMAND is the answer to a set or an id without a meaning (section “Errors”).",
+    why: "Right: UNKNOWN_COMMAND is the reply to an unknown set or id (section “Errors”).",
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -51,8 +51,8 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: CORE31,
                 cell: "BAD_ENCODING",
-                why: "Takes every id of the profiler set for 0x0301, and the payload is no such one; section “Errors” has \
-                      UNKNOWN_COMMAND for an id that is not known.",
+                why: "The runtime decodes every id of the profiler set as 0x0301, for which the payload is \
+                      invalid; section “Errors” has UNKNOWN_COMMAND for an unknown id.",
             },
         ],
     },

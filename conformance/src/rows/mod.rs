@@ -44,7 +44,7 @@ pub(crate) const GROUPS: &[(&str, &[Row])] = &[
     ("Profiler commands (0x03)", profilers::ROWS),
     ("Process commands (0x04)", process::ROWS),
     ("Diagnostic Ports", ports::ROWS),
-    ("Messages that no runtime knows", frames::ROWS),
+    ("Messages that are unknown to all runtimes", frames::ROWS),
 ];
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
@@ -94,8 +94,8 @@ const CORE31: &[Key] = &[Key::Core31];
 const NO_PORT_31: Note = Note {
     of: CORE31,
     cell: NO_PORT,
-    why: ".NET Core 3.1 can't be suspended and connects to no port: its program starts at once; what section “Diagnostic Ports” \
-          describes came with .NET 5.",
+    why: ".NET Core 3.1 can't be suspended and connects to no port: its program starts immediately; the \
+          ports of section “Diagnostic Ports” came with .NET 5.",
 };
 
 #[cfg(test)]

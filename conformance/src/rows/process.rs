@@ -112,8 +112,8 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: &[Key::Net8, Key::Net9],
                 cell: NOT_SENT,
-                why: "It would kill the process (SIGSEGV), so our client asks for the version first. \
-                      `DOTNET_PerfMapEnabled` in the environment does the same there.",
+                why: "The request would crash the process (SIGSEGV), so runtap requests the version first. \
+                      `DOTNET_PerfMapEnabled` in the environment has the same effect there.",
             },
         ],
     },
@@ -150,8 +150,8 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: super::ALL,
             cell: NOT_SENT,
-            why: "It would end .NET 9 and 10 (an unhandled exception), so our client looks for the file in the target's \
-                  file system first.",
+            why: "The request would terminate .NET 9 and 10 (an unhandled exception), so runtap checks the \
+                  file in the target's file system first.",
         }],
     },
 ];

@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: ALL,
             cell: "PROFILER_CANCEL_ACTIVATION",
-            why: "Right: the code that the profiler gave for its refusal is passed on.",
+            why: "Right: the profiler's error code is passed on.",
         }],
     },
     Row {
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: ALL,
             cell: "PROFILER_ALREADY_ACTIVE",
-            why: "Right: a process has one profiler.",
+            why: "Right: a process can have only one profiler.",
         }],
     },
     Row {
@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: ALL,
             cell: NOT_SENT,
-            why: "Our client looks for the library in the target's file system first. A runtime answers MOD_NOT_FOUND.",
+            why: "runtap checks the library in the target's file system first. A runtime would reply \
+                  MOD_NOT_FOUND.",
         }],
     },
     Row {
@@ -66,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: ALL,
             cell: "CLASS_NOT_AVAILABLE",
-            why: "Right: the library was loaded and does not know the class id; its code is passed on.",
+            why: "Right: the library was loaded and does not support the class id; its code is passed on.",
         }],
     },
     Row {
@@ -80,12 +81,13 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: RUNTIMES,
                 cell: "NOT_YET_AVAILABLE",
-                why: "Right: nothing can be attached before the runtime has begun. 0x0302 is for that.",
+                why: "Right: no profiler can be attached before the runtime has started; 0x0302 sets one \
+                      for the start.",
             },
             Note {
                 of: OWN_SERVER,
                 cell: ANSWERED,
-                why: "A program of its own has no runtime that must begin first: it is asked at once.",
+                why: "This program has no runtime that must start first, so it gets the request immediately.",
             },
         ],
     },
@@ -107,20 +109,20 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: RUNTIMES,
                 cell: NOT_SENT,
-                why: "Our client looks whether the runtime has begun. One that has says OK, and remembers the profiler for a \
-                      start that is over.",
+                why: "runtap checks whether the runtime has started. A runtime that has started replies \
+                      OK, and stores the profiler for a start that is over.",
             },
             Note {
                 of: CORE31,
                 cell: "BAD_ENCODING",
-                why: "Takes every id of the profiler set for 0x0301, and the payload is no such one; section “Errors” has \
-                      UNKNOWN_COMMAND for an id that is not known.",
+                why: "The runtime decodes every id of the profiler set as 0x0301, for which the payload is \
+                      invalid; section “Errors” has UNKNOWN_COMMAND for an unknown id.",
             },
             Note {
                 of: OWN_SERVER,
                 cell: ANSWERED,
-                why: "Our client sends it, because it sees no .NET runtime that has begun; the program decides what a profiler \
-                      at its start means after the start.",
+                why: "runtap sends the request, because it finds no .NET runtime that has started; the \
+                      program decides how to handle it after its start.",
             },
         ],
     },

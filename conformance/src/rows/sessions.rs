@@ -30,15 +30,16 @@ const SESSIONS: u64 = 64;
 const BUFFERING: Note = Note {
     of: RUNTIMES,
     cell: NOT_KNOWN,
-    why: "0x0207 CollectTracing6 comes with .NET 11; our server has it already. The specification is older: section \
-          “CollectTracing5” is the last of its kind.",
+    why: "0x0207 CollectTracing6 comes with .NET 11; runtap's server already supports it. The \
+          specification does not contain it yet: its last such section is “CollectTracing5”.",
 };
 
 const BUFFERING_HERE: Note = Note {
     of: OWN_SERVER,
     cell: ANSWERED,
-    why: "Ahead of the runtimes of today, so that tools for .NET 11 find a peer. In mode 1 the program's threads wait for room \
-          for a limited time (`Limits::blocked_writer`), then events are lost and counted.",
+    why: "Newer than the released runtimes, so that tools for .NET 11 can be tested. In mode 1, the \
+          program's threads wait for space for a limited time (`Limits::blocked_writer`), then events are \
+          lost and counted.",
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -93,8 +94,8 @@ pub(super) const ROWS: &[Row] = &[
         notes: &[Note {
             of: ALL,
             cell: "E_FAIL",
-            why: "Right: 64 sessions are the most at a time. The specification has no code for it; all runtimes have this \
-                  one.",
+            why: "Right: the maximum is 64 sessions at a time. The specification has no code for this \
+                  error; all runtimes use this code.",
         }],
     },
     Row {
@@ -190,15 +191,17 @@ pub(super) const ROWS: &[Row] = &[
             Note {
                 of: &[Key::Net10],
                 cell: "E_FAIL",
-                why: "Right: the runtime took the request and the descriptor behind it, and could not register a tracepoint \
-                      there (section “passing_file_descriptor”). Passing `user_events_data` itself needs a Linux kernel \
+                why: "Right: the runtime accepted the request and the descriptor after it, and could not \
+                      register a tracepoint there (section “passing_file_descriptor”). Passing \
+                      `user_events_data` itself needs a Linux kernel \
                       with CONFIG_USER_EVENTS.",
             },
             Note {
                 of: OWN_SERVER,
                 cell: "NOTSUPPORTED",
-                why: "Our server writes no tracepoints. It reads the request, takes no descriptor, and answers what runtimes \
-                      answer to a feature that they were built without (section “Errors” leaves such codes open).",
+                why: "runtap's server writes no tracepoints. It reads the request, accepts no descriptor, \
+                      and replies like a runtime that was built without the feature (section “Errors” \
+                      leaves such codes open).",
             },
         ],
     },

@@ -226,7 +226,7 @@ fn mistakes_are_reported_before_a_file_is_written() {
         (&["v1_basic", "--coverage", "emma"], "not a coverage format; valid values: lcov, jacoco, cobertura"),
         (
             &["v1_basic", "--coverage", "lcov=a", "--coverage", "jacoco=a"],
-            "two coverage files have one place",
+            "two coverage files would have the same path",
         ),
         (&["v1_basic", "--coverage", "lcov", "--exclude", "(?=a)"], "invalid pattern"),
         (&["v1_basic", "--coverage", "lcov", "--classes", "nothing.jar"], "can't read nothing.jar"),

@@ -123,9 +123,9 @@ fn control_file(version: &str, architecture: &str, bytes: u64) -> String {
          Priority: optional\n\
          Homepage: {}\n\
          Description: profiles, events and dumps of running .NET and Java programs\n \
-         runtap lists the programs that can be examined, asks them about themselves,\n \
-         records what they do, and writes files that common viewers open. The programs\n \
-         are neither changed nor restarted; no SDK and no JDK are needed.\n",
+         runtap lists, queries, traces and dumps running programs, and writes files in\n \
+         formats that common viewers open. It needs no SDK, no JDK and no restart of the\n \
+         programs.\n",
         bytes.div_ceil(1024),
         env!("CARGO_PKG_REPOSITORY")
     )

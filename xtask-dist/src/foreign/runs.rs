@@ -63,7 +63,7 @@ pub(crate) fn all(
     }
     rows.push("`runtap ps`".to_owned());
     other.tool(&["demo", "jvm", "--plain", "--duration", "2s"]).run()?;
-    rows.push("`runtap demo jvm`: starts itself as a target, and collects what that calls".to_owned());
+    rows.push("`runtap demo jvm`: starts itself as a target, and collects its calls".to_owned());
     other.tool(&["demo", "--quiet", "--duration", "2s", "-o", "demo"]).run()?;
     rows.push("`runtap demo`: records itself, with the stacks of its threads".to_owned());
     files(&other)?;

@@ -30,33 +30,39 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ("`report`, `events`, `inspect`, `repair`, `diff`, `convert`", files),
     ("`tail`", tail),
     ("two recordings at once", two_clients),
-    ("a client that sends garbage, one that says nothing", hostile),
-    ("a process that listens under another one's name", squatter),
+    ("a client that sends garbage, and a client that sends nothing", hostile),
+    ("a process that listens under the name of another process", squatter),
     (
-        "a pipe: asked for as the first of its name, with rights for its owner, the system and administrators",
+        "a pipe: created as the first instance of its name, with rights for its owner, the system and \
+         administrators",
         first,
     ),
     ("the target is killed in mid-stream", target_killed),
     ("the client is killed in mid-stream", client_killed),
-    ("Ctrl-C at a console: the recording ends as it should", interrupted),
+    ("Ctrl-C at a console: the recording stops normally", interrupted),
     ("`demo`: the program, its recording and its end", demo),
     ("`demo jvm`; `jvm hq` with its control pipe and recording; `jvm report`, `jvm replay`", jvm),
     ("`router`: pipes and TCP; `ps` and `info` through it", route),
     ("`record`, `inspect` and `replay` of a transcript, as the runtime and as the client", record),
     ("`trace` of a program that connects to a port (`--diagnostic-port NAME,listen`)", connect_to_port),
-    ("`trace -- COMMAND`: suspended until its session has begun; its exit code", launch),
+    ("`trace -- COMMAND`: suspended until its session has started; its exit code", launch),
     ("names of files and words beyond ASCII", names),
-    ("`resume`, `profiler`, `startup-hook`: what they are told", change),
+    ("`resume`, `profiler`, `startup-hook`: the replies of the target", change),
     (
-        "`dump` of a program that writes a minidump, a part of one, something else or nothing, or refuses",
+        "`dump` of a program that writes a minidump, a part of a minidump, other data or nothing, or that \
+         rejects the request",
         dump::written,
     ),
-    ("`dump` to a share, a device, a pipe or a stream: refused", dump::refused),
+    ("`dump` to a share, a device, a pipe or a stream: rejected", dump::refused),
     ("`test`: an application written in Rust, its outcomes, a report, a filter, a list", tests),
-    ("`mtp record`, `inspect`, `lint`, `replay`: what it says, and once more without it", played),
+    (
+        "`mtp record`, `inspect`, `lint`, `replay`: a recording of an application, and a replay without \
+         the application",
+        played,
+    ),
     ("`mtp host`: a test command as an application", hosted),
     ("`completions`, `man`", pages),
-    ("verbs that are not there say why", refused),
+    ("verbs that Windows does not have explain why", refused),
 ];
 
 /// Long enough for every trial; each trial ends the program earlier.

@@ -87,7 +87,7 @@ pub enum Problem {
         expected: &'static str,
     },
     /// A text is not an even number of hexadecimal digits.
-    #[error("field '{field}': is no even number of hexadecimal digits, from digit {at} on")]
+    #[error("field '{field}': is not an even number of hexadecimal digits (the first {at} are valid)")]
     Hex {
         /// The key.
         field: &'static str,

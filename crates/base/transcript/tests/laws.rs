@@ -178,7 +178,7 @@ fn errors_have_the_line_and_the_field() {
         ("{\"kind\":\"exit\",\"t\":1,\"code\":\"x\"}\n", "line 1: field 'code': is a string, not an integer"),
         (
             "{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",\"dir\":\"c2r\",\"hex\":\"00q0\"}\n",
-            "line 1: field 'hex': is no even number of hexadecimal digits, from digit 2 on",
+            "line 1: field 'hex': is not an even number of hexadecimal digits (the first 2 are valid)",
         ),
         (
             "{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",\"dir\":\"c2r\",\"fields\":[[0,\"a\"]]}\n",

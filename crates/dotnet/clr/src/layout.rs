@@ -44,7 +44,9 @@ impl fmt::Display for GapKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TruncatedBlock(name) => write!(f, "truncated inside {name}"),
-            Self::Truncated(left) => write!(f, "truncated: {left} bytes from here on are no complete block"),
+            Self::Truncated(left) => {
+                write!(f, "truncated: {left} bytes from here on are not a complete block")
+            }
             Self::Damage(error) => write!(f, "damaged: {error}"),
         }
     }

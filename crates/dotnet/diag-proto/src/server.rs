@@ -114,7 +114,7 @@ impl Server {
         if let ServerState::Descriptor(_, size) = &self.state
             && !rest.is_empty()
         {
-            let kind = DecodeErrorKind::Invalid("did not come with the byte");
+            let kind = DecodeErrorKind::Invalid("was not received with its byte");
             let error = DecodeError::new(*size as u64, "user_events descriptor", kind);
             self.reject(RequestError::BadEncoding(error));
         }

@@ -231,7 +231,7 @@ fn a_missing_descriptor_is_reported() {
         [&request[..], &[0]].concat().chunks(step).for_each(|part| server.handle_bytes(part));
         let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
         let expected =
-            format!("user_events descriptor at offset {}: did not come with the byte", request.len());
+            format!("user_events descriptor at offset {}: was not received with its byte", request.len());
         assert_eq!(error.to_string(), expected);
         assert_eq!(error.hresult(), Hresult::BAD_ENCODING);
         server.handle_descriptor();

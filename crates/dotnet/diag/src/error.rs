@@ -97,7 +97,7 @@ pub enum Error {
         source: DecodeError,
     },
     /// The runtime rejected the command, or the command failed.
-    #[error("the runtime rejected {command}: {}", describe(reply))]
+    #[error("{}", describe(*command, reply))]
     Refused {
         /// The command.
         command: Command,
@@ -108,7 +108,7 @@ pub enum Error {
     #[error("the request was not sent: {0}")]
     Invalid(#[from] EncodeError),
     /// The request would harm the target, or the target could not carry it out. Nothing was sent.
-    #[error("{command} was not sent: {objection}")]
+    #[error("{objection}; nothing was sent to the process")]
     Objection {
         /// The command.
         command: Command,
@@ -133,10 +133,24 @@ pub enum Error {
     },
 }
 
-fn describe(reply: &ErrorReply) -> String {
-    let meaning = reply.hresult.meaning().map(|text| format!(": {text}")).unwrap_or_default();
+/// Formats the command, the meaning of its error code, and the text of the runtime.
+fn describe(command: Command, reply: &ErrorReply) -> String {
+    let code = reply.hresult;
+    let is_dump = matches!(
+        command,
+        Command::GENERATE_CORE_DUMP | Command::GENERATE_CORE_DUMP2 | Command::GENERATE_CORE_DUMP3
+    );
+    let returned = match (is_dump, code, code.name(), code.meaning()) {
+        (true, Hresult::E_FAIL, ..) => {
+            format!("the runtime wrote no dump: {command} returned E_FAIL, {:#010x}", code.0)
+        }
+        (.., Some(name), Some(meaning)) => {
+            format!("the runtime rejected {command}: {meaning} ({name}, {:#010x})", code.0)
+        }
+        _ => format!("the runtime rejected {command} with {code}"),
+    };
     let words = reply.message.as_deref().map(str::trim).filter(|text| !text.is_empty());
-    format!("{}{meaning}{}", reply.hresult, words.map(|text| format!(": {text}")).unwrap_or_default())
+    format!("{returned}{}", words.map(|text| format!(": {text}")).unwrap_or_default())
 }
 
 impl Error {
@@ -182,7 +196,7 @@ impl Error {
         Some(match self {
             Self::Busy { .. } => {
                 "a runtime serves one diagnostic client at a time: another tool holds a connection to it, or it is \
-                 writing a dump; end that tool or try again"
+                 writing a dump; stop that tool or try again"
             }
             Self::Closed { received: 0, command: Command::APPLY_STARTUP_HOOK } => {
                 "the startup hook may have failed, which crashes .NET 9 and later: check the target's output"
@@ -207,14 +221,14 @@ impl Error {
             Self::WrongPeer { .. } => {
                 "nothing was sent: another process listens on this socket; find out what it is, or stop it"
             }
-            Self::NotPermitted { .. } => "only the user who runs the process, and root, can diagnose it",
+            Self::NotPermitted { .. } => "only the user who runs the process and root can diagnose it",
             Self::NotThere { stale: true, .. } => {
-                "the process that made this socket was killed; the file is a leftover and can be deleted"
+                "the process that created this socket was killed; the file can be deleted"
             }
             Self::NotThere { stale: false, .. } => {
                 "the process has exited, has its socket in another TMPDIR, or runs with DOTNET_EnableDiagnostics=0"
             }
-            Self::Protocol { .. } => "is this the diagnostic socket of a .NET process?",
+            Self::Protocol { .. } => "check that this is the diagnostic socket of a .NET process",
             Self::Refused { command, reply } => match reply.hresult {
                 Hresult::UNKNOWN_COMMAND => "this needs a newer .NET runtime in the target",
                 Hresult::BAD_ENCODING => {
@@ -229,7 +243,7 @@ impl Error {
                 _ => return None,
             },
             Self::TimedOut { .. } => {
-                "the process may be stopped by a debugger or by a signal, or be out of CPU"
+                "the process may be stopped by a debugger or a signal, or may get no CPU time"
             }
             Self::Io { .. } | Self::Invalid(_) | Self::StopRequested { .. } => return None,
         })
@@ -266,13 +280,17 @@ mod tests {
             Error::Refused { command: Command::COLLECT_TRACING5, reply: Hresult::UNKNOWN_COMMAND.into() };
         assert_eq!(
             error.to_string(),
-            "the runtime rejected 0x0206 (CollectTracing5): 0x80131385 (UNKNOWN_COMMAND): the runtime does not know \
-             this command: it is too old"
+            "the runtime rejected 0x0206 (CollectTracing5): the runtime is too old to support this command \
+             (UNKNOWN_COMMAND, 0x80131385)"
         );
         assert!(error.is_unknown_command() && !error.is_unreachable());
         let reply = ErrorReply { hresult: Hresult(0x8000_1234), message: Some("disk full\n".into()) };
         let error = Error::Refused { command: Command::GENERATE_CORE_DUMP3, reply };
-        assert!(error.to_string().ends_with(": 0x80001234: disk full"), "{error}");
+        assert!(error.to_string().ends_with(" with 0x80001234: disk full"), "{error}");
+        let reply = Hresult::E_FAIL.into();
+        let error = Error::Refused { command: Command::GENERATE_CORE_DUMP3, reply };
+        let text = "the runtime wrote no dump: 0x0103 (GenerateCoreDump3) returned E_FAIL, 0x80004005";
+        assert_eq!(error.to_string(), text);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl fmt::Display for Partial {
             PartialReason::Cut { unused } => {
                 write!(f, "truncated: {unused} bytes from offset {offset} could not be used")
             }
-            PartialReason::NoEndMarker => write!(f, "ends at offset {offset} without an end marker"),
+            PartialReason::NoEndMarker => write!(f, "has no end marker (it ends at offset {offset})"),
         }
     }
 }

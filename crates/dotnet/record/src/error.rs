@@ -21,10 +21,10 @@ pub enum Error {
     #[error(transparent)]
     Port(#[from] BindError),
     /// There is no directory in which the port of a launched command could be created.
-    #[error("there is no folder for a socket; set TMPDIR to a folder that only you can write to")]
+    #[error("no directory is suitable for a socket; set TMPDIR to a directory that only you can write to")]
     NoPlace,
     /// The directory for the port of a launched command could not be created.
-    #[error("can't create a folder for a socket in {}: {error}", place.display())]
+    #[error("can't create a directory for a socket in {}: {error}", place.display())]
     Place {
         /// The parent directory that was tried last.
         place: PathBuf,
@@ -57,7 +57,7 @@ pub enum Error {
     )]
     NoParent,
     /// The stream was written to a pipe and can't be read again.
-    #[error("the stream was not written to a file, so it can't be converted")]
+    #[error("the recording was not written to a file, so it can't be converted")]
     NoFile,
     /// Another process removed or replaced the recording while it was written.
     #[error("another process removed or replaced {} during the recording", .0.display())]

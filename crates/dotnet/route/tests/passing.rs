@@ -237,7 +237,7 @@ fn of_too_many_silent_clients_the_oldest_are_disconnected() {
     let is_first = |row: &&Row| row.what == "close" && row.conn.as_deref() == Some("c1");
     let closed: Vec<_> = rows.iter().filter(is_first).filter_map(|row| row.error.clone()).collect();
     let error = closed.first().unwrap();
-    assert!(error.contains("it had sent no whole request"), "{closed:?}");
+    assert!(error.contains("it had not sent a complete request"), "{closed:?}");
 }
 
 #[test]

@@ -284,11 +284,13 @@ fn an_answer_that_fails_ends_the_connection() {
 #[test]
 fn what_is_no_conversation_is_refused_with_its_line() {
     let read = |text: &str| Talk::read(text.as_bytes(), &PathBuf::new()).unwrap_err().to_string();
-    assert_eq!(read(HEADER), "there is no request in it");
+    assert_eq!(read(HEADER), "it contains no requests");
     let other = HEADER.replace("diagnostic-ipc", "test-pipe");
-    assert!(read(&other).contains("no transcript of Diagnostic IPC: its header says test-pipe"));
+    assert!(
+        read(&other).contains("not a transcript of Diagnostic IPC: the protocol in its header is test-pipe")
+    );
     let of_pipe = "{\"kind\":\"header\",\"t\":0,\"role\":\"proxy\"}\n";
-    assert!(read(of_pipe).contains("its header says none"));
+    assert!(read(of_pipe).contains("the protocol in its header is none"));
     let frame = |rest: &str| format!("{HEADER}{{\"kind\":\"frame\",\"t\":1,\"conn\":\"c\",{rest}}}\n");
     assert_eq!(read(&frame("\"dir\":\"up\"")), "line 2: field 'dir': is \"up\", not \"c2r\" or \"r2c\"");
     assert!(read(&frame("\"dir\":\"c2r\"")).starts_with("line 2: the frame has neither 'hex' nor"));

@@ -12,7 +12,7 @@ runtap_wire::rules! {
     pub enum Rule;
     Undecodable "FROG001" Error
         "the bytes are not a valid message of this connection, direction and version"
-        "both original sides close the connection: there are no delimiters";
+        "the original agents and HQs close the connection, because messages have no delimiters";
     CutMessage "FROG002" Error
         "the connection ended in the middle of a message"
         "specification, message layouts";
@@ -41,22 +41,22 @@ runtap_wire::rules! {
         "a configuration arrived after start"
         "the original agent fails with an error";
     IllegalCommand "FROG011" Error
-        "a command arrived in a mode that does not have it"
+        "a command arrived in a mode in which it is invalid"
         "the original agent fails with an error; on stop before start it hangs";
     UnknownMode "FROG012" Warning
         "a heartbeat has an unknown mode"
         "specification, heartbeat";
     ModeNotFollowed "FROG013" Warning
-        "2 seconds after a command the agent is not in the mode that the command leads to"
+        "2 seconds after a command, the agent is not in the mode that the command sets"
         "the original HQ warns at that time";
     HeartbeatMissing "FROG014" Warning
         "no heartbeat arrived for three intervals"
         "the original HQ reports the agent as unhealthy";
     ModeAfterShutdown "FROG015" Warning
-        "an agent that was shutting down reports another mode"
+        "an agent reports another mode after it reported that it was shutting down"
         "the original agent does not leave that mode";
     EndWithoutShutdown "FROG016" Warning
-        "the control connection ended although no heartbeat had reported that the agent was shutting down"
+        "the control connection was closed before a heartbeat reported that the agent was shutting down"
         "the original agent sends at least one such heartbeat";
     AgentError "FROG017" Error
         "the agent reports an error"
@@ -65,7 +65,7 @@ runtap_wire::rules! {
         "a text is not modified UTF-8"
         "DataInputStream.readUTF throws UTFDataFormatException";
     SequenceGap "FROG019" Error
-        "events are missing: their sequence ids never arrived, or too late"
+        "events are missing: their sequence ids never arrived, or arrived too late"
         "the original HQ waits forever";
     SequenceRepeated "FROG020" Error
         "an event has the sequence id of another event, or of one that was considered lost"
@@ -77,13 +77,14 @@ runtap_wire::rules! {
         "events of an exception whose name never arrived"
         "specification, map exception";
     Remapped "FROG023" Warning
-        "an id was mapped a second time, to something else"
+        "an id was mapped a second time, to another name"
         "specification, map method signature: ids must be unique";
     ExitWithoutEntry "FROG024" Warning
-        "a call ended that had not begun, although no events were missing"
-        "in the original agents entries equal exits and bubbles and what is open at the end";
+        "a call ended that had not started, although no events are missing"
+        "in the original agents, the entries are as many as the exits, the bubbles and the calls that are \
+         open at the end";
     ClockBackwards "FROG025" Warning
-        "the clock of a thread goes backwards"
+        "the times of a thread's events go backwards"
         "the original agents use the time of day; 1 ms is normal between threads";
     LateBreak "FROG026" Warning
         "a data break arrived after later events had been used"
@@ -95,11 +96,11 @@ runtap_wire::rules! {
         "events of a thread arrived after its end"
         "docs/bytefrog-f1.md";
     BeforeProcess "FROG029" Warning
-        "an F1 agent does not describe its process first"
+        "an F1 agent sends another message before the description of its process"
         "docs/bytefrog-f1.md";
     ThreadsExhausted "FROG030" Warning
-        "all 65,536 thread ids are used: threads may have shared one"
-        "the original agents wrap silently";
+        "all 65,536 thread ids are used: several threads may have the same id"
+        "the ids of the original agents wrap without a message";
 }
 
 impl Rule {

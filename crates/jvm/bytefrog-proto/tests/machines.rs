@@ -144,7 +144,10 @@ fn commands_that_the_agent_would_die_of_are_not_sent() {
     assert_eq!(control.change_mode(Mode::Paused, NOW), Ok(vec![7, 4]));
     assert_eq!(control.change_mode(Mode::Suspended, NOW), Ok(vec![5, 6]));
     assert_eq!(control.change_mode(Mode::Suspended, NOW), Ok(vec![]));
-    illegal(control.change_mode(Mode::Initializing, NOW), "no command leads from suspended to initializing");
+    illegal(
+        control.change_mode(Mode::Initializing, NOW),
+        "no command changes the mode from suspended to initializing",
+    );
     illegal(control.snapshot(false), "version 1 of the protocol does not support this");
     assert_eq!(control.change_mode(Mode::ShuttingDown, NOW), Ok(vec![3]));
     illegal(

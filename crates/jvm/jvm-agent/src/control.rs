@@ -336,7 +336,7 @@ impl Trace<'_> {
 
     fn answers(&mut self) -> io::Result<()> {
         if self.silence.is_over(&self.socket) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not respond any more"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine no longer responds"));
         }
         Ok(())
     }

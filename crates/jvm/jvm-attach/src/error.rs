@@ -106,7 +106,7 @@ pub enum AttachError {
         own_pid: u32,
     },
     /// There is no folder where the JVM can load the library and other users cannot replace it.
-    #[error("no folder is suitable for process {pid} to load the agent from: {reason}")]
+    #[error("no directory is suitable for process {pid} to load the agent from: {reason}")]
     NoFolder {
         /// The process ID.
         pid: u32,
@@ -130,7 +130,7 @@ pub enum AttachError {
         waited: Duration,
     },
     /// The reply of the JVM is invalid.
-    #[error("the JVM did not reply to '{command}' properly: {source}")]
+    #[error("the JVM's reply to '{command}' is invalid: {source}")]
     Reply {
         /// The command.
         command: String,
@@ -148,7 +148,7 @@ pub enum AttachError {
         message: String,
     },
     /// The agent was loaded, and reports why it does not start.
-    #[error("the agent in process {pid} does not start: {why}")]
+    #[error("the agent in process {pid} did not start: {why}")]
     AgentRefused {
         /// The process ID.
         pid: u32,

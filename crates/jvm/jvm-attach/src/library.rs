@@ -42,7 +42,7 @@ impl AgentAnswer {
     /// # Errors
     /// Fails if no folder is suitable.
     pub async fn create(jvm: &Jvm) -> Result<Self, AttachError> {
-        const WHAT: &str = "create a folder for the agent's answer";
+        const WHAT: &str = "create a directory for the agent's reply";
         as_its_user(jvm, TIME_LIMIT, WHAT, move |jvm| {
             let root = jvm.dir().root().map_err(AttachError::io(WHAT))?;
             let private = PrivateFolder::below(&root, jvm.user());

@@ -76,11 +76,11 @@ impl PrivateFolder {
             let stat = rustix::fs::fstat(&private.inside)?;
             let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
             if stat.st_uid != user || !others.is_empty() {
-                return Err(io::Error::other("another program replaced the new folder"));
+                return Err(io::Error::other("another program replaced the new directory"));
             }
             return Ok(private);
         }
-        Err(io::Error::other("another program removes new folders"))
+        Err(io::Error::other("another program removes new directories"))
     }
 
     /// Returns the path in the JVM's file system.

@@ -74,7 +74,7 @@ fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > largest {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has more than {largest} bytes, which is more than is read"),
+            format!("it exceeds the maximum size of {largest} bytes"),
         ));
     }
     Ok(bytes)

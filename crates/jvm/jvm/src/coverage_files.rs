@@ -44,7 +44,7 @@ pub struct CoverageRequest<'a> {
 #[non_exhaustive]
 pub enum CoverageError {
     /// Two files would have the same path.
-    #[error("two coverage files have one place: give --coverage {}=FILE", .0.name())]
+    #[error("two coverage files would have the same path; use --coverage {}=FILE", .0.name())]
     SamePath(Format),
     /// A jar or class directory cannot be read.
     #[error(transparent)]

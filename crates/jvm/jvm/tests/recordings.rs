@@ -280,7 +280,7 @@ fn wrong_bytes_are_told_with_stream_and_offset_and_end_nothing_else() {
         damage.remove(0)
     };
     let damage = of_data0();
-    assert!(damage.reason.contains("than the file, which ends"), "{damage:?}");
+    assert!(damage.reason.contains("bytes are missing"), "{damage:?}");
     fs::write(&index, "1.0\t2\nfrom the beginning\n").expect("written");
     let damage = of_data0();
     assert_eq!(damage.offset, 2);

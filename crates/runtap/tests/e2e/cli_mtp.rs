@@ -191,16 +191,16 @@ fn broken_rules_are_reported_with_their_position() {
     let told = runtap([Path::new("mtp"), Path::new("lint"), &file]);
     insta::assert_snapshot!(told.expect_code(1).text(), @r#"
     error MTP017 c1, frame 3 (line 5): TestResultMessages has "another", but the handshake has "e1"
-      rule: a message has no ExecutionId, or not that of the handshake
+      rule: a message has no ExecutionId, or one that differs from the ExecutionId of the handshake
       source: draft, "Implementation guidelines"; the SDK ends with FailFast
     error MTP028 c1, frame 5 (line 7): session "s1"
-      rule: a session ended that had not begun
+      rule: a session ended that had not started
       source: the SDK ends with FailFast
     error MTP004 c1, line 10: 6 bytes of a frame at offset 329
       rule: the connection ended in the middle of a frame
       source: draft, "General protocol message format"
     warning MTP032 line 11: no session event was received
-      rule: the application ended with exit code 0 and had no session
+      rule: the application exited with code 0 without a session
       source: draft, "Implementation guidelines"; the SDK does not check it
     1 connection, 6 frames, version 1.4.0; 3 errors, 1 warning
     the rules: docs/mtp-rules.md
@@ -281,7 +281,7 @@ fn usage_errors_are_reported() {
     wrong(&[]).expect_code(2);
     wrong(&["record", "-o", "x"]).expect_code(2).says("APP");
     wrong(&["record", "-o", "x", "--", "/no/such.dll"]).expect_code(2).says("there is no file");
-    wrong(&["record", "-o", "x", "--", "true", "--dotnet-test-pipe"]).expect_code(2).says("nothing follows");
+    wrong(&["record", "-o", "x", "--", "true", "--dotnet-test-pipe"]).expect_code(2).says("has no value");
     wrong(&["record", "-o", "/no/folder/x", "--", "true"]).expect_code(2);
     wrong(&["record", "-o", "/dev/full", "--", "true"]).expect_code(1).says("cannot write /dev/full");
     let other = folder.path().join("other.jsonl");
@@ -296,7 +296,7 @@ fn usage_errors_are_reported() {
     wrong(&["replay", "/no/file", "--write-module", "/tmp/a"]).expect_code(2);
     wrong(&["replay", file, "--write-module", file])
         .expect_code(2)
-        .says("no script of runtap")
+        .says("is not a script that runtap has written")
         .says("another name");
 }
 
@@ -368,7 +368,7 @@ fn recordings_are_played_to_any_server() {
     play("").expect_code(2);
     play("given").expect_code(12);
     play("").expect_code(1).says("line 3: the reply to HandshakeMessage can't be read");
-    play("").expect_code(1).says("line 3: the server does not take HandshakeMessage");
+    play("").expect_code(1).says("line 3: HandshakeMessage could not be sent to the server");
     let heard = serving.join().unwrap();
     let mut given = request();
     if let Message::Handshake(handshake) = &mut given {

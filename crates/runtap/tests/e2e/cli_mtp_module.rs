@@ -24,6 +24,8 @@ fn a_script_replaces_neither_its_application_nor_any_other_file() {
     write(&path("link"), &recording, &script).expect_code(2).says("is the application itself");
     write(&script, &script, &application).expect_code(2).says("both the script and the recording");
     fs::write(&recording, "{}").unwrap();
-    write(&recording, &path("other"), &application).expect_code(2).says("no script of runtap");
+    write(&recording, &path("other"), &application)
+        .expect_code(2)
+        .says("is not a script that runtap has written");
     assert_eq!(fs::read_to_string(&recording).unwrap(), "{}");
 }

@@ -163,7 +163,7 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
         told.expect_code(0);
         let summary = told.json();
         assert_eq!(summary["path"], path.to_str().unwrap());
-        told.says("fetched").says("may not write");
+        told.says("fetched").says("is not permitted to write");
         let theirs = summary["target_path"].as_str().unwrap();
         assert!(theirs.starts_with(target.temp.path().to_str().unwrap()), "{theirs}");
         assert_core(&path, target.pid(), &[]);

@@ -463,7 +463,7 @@ fn refused() -> Result<(), Skip> {
             }
         });
         let attached = runtap(["jvm", "attach", &p, "--hq", &address]);
-        attached.expect_code(4).says("does not start: HQ refuses: \\u{1b}[31mnope");
+        attached.expect_code(4).says("did not start: HQ refuses: \\u{1b}[31mnope");
         refuses.join().unwrap();
         // The first trace is not disturbed, and only one is possible at a time.
         let traces = AttachedTrace::start(&p, &[]);

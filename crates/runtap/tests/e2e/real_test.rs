@@ -109,7 +109,7 @@ fn tests_are_selected_by_filters_and_partitions() {
     let Some(told) = json(&["--filter", "uid = apple-1"]) else { return };
     assert_eq!(names(&told, 0), ["IsRound"]);
     let Some(told) = json(&["--filter", "klass = X"]) else { return };
-    told.expect_code(5).says("is it 'class'?").says("^^^^^");
+    told.expect_code(5).says("did you mean 'class'?").says("^^^^^");
     let Some(told) = json(&["--filter", "name = nothing-like-it or class = Appel"]) else { return };
     assert!(names(&told, 8).is_empty());
     told.says("matches none of 28 tests")
@@ -302,7 +302,7 @@ fn help_has_the_options_of_the_applications() {
     assert!(
         none.expect_code(0)
             .text()
-            .contains("true: MTP034: the application ended, and no command-line options came")
+            .contains("true: MTP034: the application exited in help mode without sending")
     );
     let runtime = match RealRuntime::available(10) {
         Ok(runtime) => runtime,

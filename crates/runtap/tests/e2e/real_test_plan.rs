@@ -215,13 +215,13 @@ fn a_file_configures_runs_and_the_command_line_overrides_it() {
         "the other was not run again"
     );
     trial.run(&["--profile", "patient", "--retries", "0"], &suite).expect_code(2);
-    trial.run(&["--profile", "strct"], &suite).expect_code(5).says("is it 'strict'?"); // typos: on purpose
+    trial.run(&["--profile", "strct"], &suite).expect_code(5).says("did you mean 'strict'?"); // typos: on purpose
     fs::write(trial.path().join("runtap.toml"), "[test]\nretry = 1").unwrap();
     trial
         .run(&[], &suite)
         .expect_code(5)
-        .says("runtap.toml, line 2, column 1: there is no key 'retry'")
-        .says("is it 'retries'?");
+        .says("runtap.toml, line 2, column 1: unknown key 'retry'")
+        .says("did you mean 'retries'?");
     // A limit in the file is disabled on the command line.
     fs::write(trial.path().join("runtap.toml"), "[test]\ntimeout-per-test = '100ms'").unwrap();
     let slow = ["--suite", "slow:1:30000"];

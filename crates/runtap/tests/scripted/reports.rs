@@ -201,7 +201,7 @@ fn interrupted() {
     // By the time limit, as JSON.
     let told = folder.run(&[&slow], &["--timeout", "2s", "--format", "json", "--summary"]);
     let summary = told.expect_code(3).json();
-    assert_eq!(summary["interrupted"], "its time was over (--timeout)");
+    assert_eq!(summary["interrupted"], "it reached its time limit (--timeout)");
     let module = &summary["modules"][0];
     assert_eq!((&module["error_message"], &module["error"]), (&cut.into(), &0.into()), "a text and a number");
     assert_eq!(told.text().matches("\"error\":").count(), 2, "once for the run, once for the module: {told}");
@@ -242,16 +242,16 @@ fn mistakes() {
     };
     fs::create_dir(folder.path("folder")).unwrap();
     fs::write(folder.path("file"), "").unwrap();
-    no(&["junit=new/a.xml", "pdf"], "'pdf' is no report");
+    no(&["junit=new/a.xml", "pdf"], "'pdf' is not a report");
     assert!(!folder.path("new").exists(), "a mistake leaves nothing behind");
-    no(&["github=a.md"], "a report for GitHub has no file");
-    no(&["junit=a.xml", "trx=./folder/../a.xml"], "two reports have the path");
+    no(&["github=a.md"], "the report for GitHub can't be written to a file");
+    no(&["junit=a.xml", "trx=./folder/../a.xml"], "two reports would have the path");
     symlink("a.xml", folder.path("link.xml")).unwrap();
-    no(&["junit=a.xml", "trx=link.xml"], "two reports have the path");
+    no(&["junit=a.xml", "trx=link.xml"], "two reports would have the path");
     no(&["html=one"], "is a test application");
     no(&["junit=folder"], "folder");
     no(&["junit=file/a.xml"], "file");
-    no(&["junit=-", "trx=-"], "standard output takes one report only");
+    no(&["junit=-", "trx=-"], "only one report can be written to standard output");
     // In folders in which another user's link might be followed.
     let shared = folder.path("shared");
     fs::create_dir(&shared).unwrap();
@@ -291,7 +291,7 @@ fn to_stdout() {
     let told = folder.run(&[&one], &["--report", "ctrf=/dev/stdout"]);
     assert_eq!(told.expect_code(0).json()["reportFormat"], "CTRF");
     let told = folder.run(&[&one], &["--report", "ctrf=-", "--format", "json"]);
-    told.expect_code(5).says("can't go to standard output");
+    told.expect_code(5).says("can't be written to standard output");
     assert_eq!(told.text(), "");
 }
 
@@ -363,7 +363,7 @@ fn configured() {
     folder
         .run(&[&fails], &["--config", "runtap.toml"])
         .expect_code(5)
-        .says("a report for GitHub has no file");
+        .says("the report for GitHub can't be written to a file");
     // A file that was found may have been written by another user.
     let inner = folder.path("clone");
     fs::create_dir(&inner).unwrap();

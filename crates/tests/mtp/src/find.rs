@@ -292,7 +292,7 @@ mod tests {
         let found = find_modules(root, &all.map(str::to_owned)).unwrap();
         assert_eq!(found.left_out, [root.join("b/Library.dll")]);
         let error = names(root, &["b/Library.dll", "a/One.Tests.dll"]).unwrap_err();
-        assert!(error.contains("a library"), "no application is in its folder: {error}");
+        assert!(error.contains("a library"), "no application is in its directory: {error}");
         assert_eq!(names(root, &["b/Library.dll", "a/One.Tests", "!b/**"]).unwrap(), ["a/One.Tests"]);
         assert!(names(root, &["!a"]).is_err());
         assert!(names(root, &["[a"]).unwrap_err().contains("[a"));

@@ -253,7 +253,7 @@ fn a_side_that_dies_in_the_middle_of_a_frame_takes_the_other_with_it() {
     let mut closes: Vec<_> = rows.iter().filter(|row| row.what == "close").map(|row| &*row.summary).collect();
     // Whose relay is the first to write its line is open.
     closes.sort_unstable();
-    let of = |who: &str, bytes| format!("by the {who}, {bytes} bytes of a frame that was cut");
+    let of = |who: &str, bytes| format!("by the {who}, {bytes} bytes of a truncated frame");
     assert_eq!(closes, [of("application", 11), of("server", 5)]);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | CTRF | from |
 //! |---|---|
-//! | `summary` | the totals; `flaky`; a module that did not end well counts as a failed test, and is one, or else the run |
+//! | `summary` | the totals; `flaky`; a module that did not complete successfully counts as a failed test, and is one, or else the run |
 //! | `tests[].id` | derived from the module's name, framework, architecture and the uid: stable across runs |
 //! | `status` | `passed`, `skipped`; `other` for failures in quarantine; `failed` for all others |
 //! | `rawStatus` | the state: passed, failed, skipped, error, timeout, cancelled |

@@ -158,7 +158,7 @@ fn a_go_test_without_an_end_is_never_left_out() {
     let passes = line(r#""Action":"pass","Test":"TestB""#) + &line(r#""Action":"pass""#);
     let events = read(Format::GoJson, (begun.clone() + &passes).as_bytes());
     assert_eq!(told(&events), [("p.TestB", Passed), ("p.TestA", Error)]);
-    assert_eq!(message(&events, "p.TestA"), "the package ended while it ran");
+    assert_eq!(message(&events, "p.TestA"), "the package ended while the test ran");
     // Another test may print such a line: only tests without an event of their end are meant, and no panic passes.
     let says = line(r#""Action":"output","Test":"TestB","Output":"x--- FAIL: TestB (0.00s)\n""#);
     let events = read(Format::GoJson, (begun.clone() + &says + &passes).as_bytes());

@@ -146,7 +146,7 @@ fn the_files_of_a_test_are_named_once_each_and_not_without_end() {
     text += "</system-out><system-err>[[ATTACHMENT|00000000]]</system-err></testcase></testsuite>";
     let (cases, problems) = read(Format::Junit, &text);
     assert_eq!((cases[0].artifacts.len(), cases[0].stdout.as_str()), (1000, ""));
-    assert_eq!(problems, ["the JUnit document names more than 1000 files of a test; 99000 were left out"]);
+    assert_eq!(problems, ["the JUnit document names more than 1000 files of a test; 99000 were omitted"]);
 }
 
 #[test]

@@ -128,16 +128,19 @@ fn the_first_override_that_says_something_counts() {
 #[test]
 fn mistakes_have_a_place() {
     for (text, message) in [
-        ("[tests]", "line 1, column 2: there is no key 'tests' in the file; is it 'test'?"),
-        ("x = 1", "line 1, column 1: there is no key 'x' in the file; valid key: test"),
-        ("[test]\nmax_fail = 1", "line 2, column 1: there is no key 'max_fail' in [test]; is it 'max-fail'?"),
+        ("[tests]", "line 1, column 2: unknown key 'tests' in the file; did you mean 'test'?"),
+        ("x = 1", "line 1, column 1: unknown key 'x' in the file; valid key: test"),
+        (
+            "[test]\nmax_fail = 1",
+            "line 2, column 1: unknown key 'max_fail' in [test]; did you mean 'max-fail'?",
+        ),
         (
             "[test.profile.ci]\n  timeout-per-tst = '1s'", // typos: on purpose
-            "line 2, column 3: there is no key 'timeout-per-tst' in [test.profile.ci]; is it 'timeout-per-test'?", // typos: on purpose
+            "line 2, column 3: unknown key 'timeout-per-tst' in [test.profile.ci]; did you mean 'timeout-per-test'?", // typos: on purpose
         ),
         (
             "[test.profile.ci.profile.x]",
-            "line 1, column 18: there is no key 'profile' in [test.profile.ci]; valid keys: ",
+            "line 1, column 18: unknown key 'profile' in [test.profile.ci]; valid keys: ",
         ),
         (
             "[test.profile.default]",
@@ -175,7 +178,8 @@ fn mistakes_have_a_place() {
         ("[test]\nflaky = 'skip'", "line 2, column 9: 'flaky' must be \"pass\" or \"fail\", not \"skip\""),
         (
             "[test]\nfilter = 'ü and clas = x'",
-            "line 2, column 10: in the filter 'ü and clas = x': there is no field 'clas'; is it 'class'? (column 7)",
+            "line 2, column 10: in the filter 'ü and clas = x': unknown field 'clas'; did you mean \
+             'class'? (column 7)",
         ),
         (
             "[test]\nquarantine = 'x'",
@@ -185,16 +189,16 @@ fn mistakes_have_a_place() {
         ("[test]\nreports = [{ format = 'x', path = '' }]", "line 2, column 35: 'path' is empty"),
         (
             "[test]\nreports = [{ fromat = 'x' }]",
-            "line 2, column 14: there is no key 'fromat' in a report; is it 'format'?",
+            "line 2, column 14: unknown key 'fromat' in a report; did you mean 'format'?",
         ), // typos: on purpose
         ("[test]\noverrides = [{ retries = 1 }]", "line 2, column 14: this override has no 'filter'"),
         (
             "[test]\noverrides = [{ parallel = 1 }]",
-            "line 2, column 16: there is no key 'parallel' in an override; valid keys: ",
+            "line 2, column 16: unknown key 'parallel' in an override; valid keys: ",
         ),
         ("[test]\nretries = 1\nretries = 2", "line 3, column 1: duplicate key"),
         // The first mistake of the text is told first.
-        ("[test]\nzz = 1\naa = 2", "line 2, column 1: there is no key 'zz' in [test]; valid keys: "),
+        ("[test]\nzz = 1\naa = 2", "line 2, column 1: unknown key 'zz' in [test]; valid keys: "),
     ] {
         let error = text.parse::<Config>().unwrap_err();
         assert!(error.to_string().starts_with(message), "{text}\n{error}");
@@ -207,7 +211,10 @@ fn mistakes_have_a_place() {
 fn an_unknown_profile_is_told_with_the_nearest() {
     let config: Config = "[test.profile.nightly]\n[test.profile.ci]".parse().unwrap();
     let error = |name| config.options(Some(name)).unwrap_err().to_string();
-    assert_eq!(error("nigthly"), "there is no profile 'nigthly' in the configuration; is it 'nightly'?"); // typos: on purpose
+    assert_eq!(
+        error("nigthly"),
+        "there is no profile 'nigthly' in the configuration; did you mean 'nightly'?"
+    ); // typos: on purpose
     assert_eq!(
         error("release"),
         "there is no profile 'release' in the configuration; valid profiles: ci, nightly"

@@ -100,23 +100,28 @@ fn what_is_not_known_matches_no_value() {
 fn errors_say_what_is_wrong_and_where() {
     for (text, message, caret) in [
         ("", "expected a field or a text, but the filter ends (column 1)", "^"),
-        ("clas = X", "there is no field 'clas'; is it 'class'? (column 1)", "^^^^"),
+        ("clas = X", "unknown field 'clas'; did you mean 'class'? (column 1)", "^^^^"),
         (
             "FullyQualifedName~X",
-            "there is no field 'FullyQualifedName'; is it 'FullyQualifiedName'? (column 1)",
+            "unknown field 'FullyQualifedName'; did you mean 'FullyQualifiedName'? (column 1)",
             "^^^^^^^^^^^^^^^^^",
         ), // typos: on purpose
         (
             "uid = x and Owner = ann",
-            "there is no field 'Owner'; valid fields: uid, name, class, namespace, method, module, file, category, trait[KEY] (column 13)",
+            "unknown field 'Owner'; valid fields: uid, name, class, namespace, method, module, file, \
+             category, trait[KEY] (column 13)",
             "            ^^^^^",
         ),
         (
             "uid =",
-            "expected a value (in quotes if it has one of ()&|=!~), but the filter ends (column 6)",
+            "expected a value (quote it if it contains any of ()&|=!~), but the filter ends (column 6)",
             "     ^",
         ),
-        ("uid = )", "expected a value (in quotes if it has one of ()&|=!~), found ')' (column 7)", "      ^"),
+        (
+            "uid = )",
+            "expected a value (quote it if it contains any of ()&|=!~), found ')' (column 7)",
+            "      ^",
+        ),
         ("uid = a b", "expected 'and' or 'or', found 'b' (column 9)", "        ^"),
         ("(uid = a", "expected 'and', 'or' or ')', but the filter ends (column 9)", "        ^"),
         ("ü and and", "expected a field or a text, found 'and' (column 7)", "      ^^^"),

@@ -194,7 +194,7 @@ fn a_file_that_is_none_says_so() {
     for (text, message) in [
         (lines[..4].concat(), "line 5, column 0: the file ends too early"),
         (FILE.replace("{\"tests\":2}", "{\"tests\":3}"), "line 5, column 0: there are 2 tests, not 3"),
-        (FILE.to_owned() + "x", "line 6, column 0: the file goes on after its end"),
+        (FILE.to_owned() + "x", "line 6, column 0: the file contains data after its end"),
         (lines[0].to_owned() + lines[2], "line 2, column 0: a test of no module"),
     ] {
         assert_eq!(error(&text).to_string(), format!("the test history is damaged at {message}"));

@@ -84,7 +84,7 @@ fn junit_documents_with_entities_or_text_behind_them() {
     let suite = suite.replace("&f;", "");
     for behind in ["garbage", "\n\0\n", "<![CDATA[x]]>"] {
         let events = read(Format::Junit, format!("{suite}{behind}").as_bytes());
-        assert_eq!(problems(&events), ["there is text after the end of the JUnit document"], "{behind:?}");
+        assert_eq!(problems(&events), ["text follows the end of the JUnit document"], "{behind:?}");
         assert_eq!(told(&events), [("s.a", Outcome::Passed)]);
     }
     for fine in ["\n\n", "<!-- end -->\n", "<?end?>"] {

@@ -40,7 +40,7 @@ pub(super) fn change(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     wine.works(&["resume", &pid])?;
     let said = wine.runtap(&["startup-hook", &pid, r"C:\hook.dll"])?;
-    if said.code != Some(3) || !said.err.contains("was not sent") {
+    if said.code != Some(3) || !said.err.contains("nothing was sent") {
         bail!("startup-hook: {:?}, {}", said.code, said.err);
     }
     let id = "00000000-0000-0000-0000-000000000001";

@@ -78,7 +78,7 @@ impl fmt::Display for Reason {
                 "{blocks} {} a newer format, or damaged, and skipped: the first",
                 if *blocks == 1 { "block is of" } else { "blocks are of" }
             ),
-            Self::Compressed { error } => write!(f, "cannot be decompressed any further: {error}"),
+            Self::Compressed { error } => write!(f, "cannot be decompressed beyond this point: {error}"),
             Self::Follows { bytes, is_recording: true } => {
                 write!(
                     f,

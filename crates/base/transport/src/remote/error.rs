@@ -35,7 +35,9 @@ pub enum Refusal {
     #[error("the router has a different token")]
     Unauthenticated,
     /// The router does not know the request.
-    #[error("the router does not know this request, because it has another version")]
+    #[error(
+        "the router does not support this request, because its version differs from that of this program"
+    )]
     Malformed,
     /// The process does not exist (any more).
     #[error("there is no such process: {0}")]

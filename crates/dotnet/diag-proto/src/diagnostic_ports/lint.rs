@@ -55,20 +55,23 @@ impl Warning {
     pub fn effect(&self) -> &'static str {
         match self {
             Self::Blank(_) => {
-                "an address with a blank is another path, on which no tool listens; a tag with a blank is passed \
-                 over, so that the runtime waits for ever if it was nosuspend"
+                "a blank makes the address a different path, where no tool listens; a tag with a blank is \
+                 ignored, so the runtime waits forever if the tag was nosuspend"
             }
             Self::Tilde(_) | Self::Quotes(_) => {
-                "the runtime connects to a path that does not exist, and waits forever unless the port says nosuspend"
+                "the runtime connects to a path that does not exist, and waits forever unless the port has \
+                 the tag nosuspend"
             }
             Self::TagAsAddress(_) => {
-                "the runtime connects to a socket of that name, and waits forever unless the port says nosuspend"
+                "the runtime connects to a socket of that name, and waits forever unless the port has the \
+                 tag nosuspend"
             }
             Self::UnknownTag(_) => "the tag has no effect",
             Self::Contradiction(_) => "only the first of the two tags applies",
             Self::Listen(_) => "the port is ignored without a message, and the program starts at once",
             Self::TooLong(_) => {
-                "the runtime silently fails to connect, and waits forever unless the port says nosuspend"
+                "the runtime silently fails to connect, and waits forever unless the port has the tag \
+                 nosuspend"
             }
             Self::Twice(_) => {
                 "the runtime connects twice, and must be resumed on both connections if it suspends"
@@ -104,7 +107,7 @@ impl fmt::Display for Warning {
             Self::Blank(part) => write!(f, "'{part}': the blank is not trimmed"),
             Self::Tilde(address) => write!(f, "'{address}': '~' is not expanded"),
             Self::Quotes(address) => write!(f, "'{address}': the quotation marks become part of the path"),
-            Self::TagAsAddress(word) => write!(f, "'{word}' is in the place of the address"),
+            Self::TagAsAddress(word) => write!(f, "'{word}' is in the position of the address"),
             Self::UnknownTag(tag) => {
                 write!(f, "'{tag}' is not a tag (suspend, nosuspend, connect, listen) and is ignored")
             }

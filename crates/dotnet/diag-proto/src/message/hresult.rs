@@ -36,24 +36,24 @@ macro_rules! hresults {
 
 hresults! {
     OK = 0x0000_0000, "done";
-    BAD_ENCODING = 0x8013_1384, "the runtime could not read the request, or does not allow a value in it";
-    UNKNOWN_COMMAND = 0x8013_1385, "the runtime does not know this command: it is too old";
-    UNKNOWN_MAGIC = 0x8013_1386, "the runtime does not speak this version of the protocol";
-    UNKNOWN_ERROR = 0x8013_1387, "an error that the runtime has no code for";
-    E_FAIL = 0x8000_4005, "the command failed: no session left, no dump written, no information available";
-    NOTSUPPORTED = 0x8013_1515, "this runtime was built without the feature";
+    BAD_ENCODING = 0x8013_1384, "the request is malformed, or contains a value that the runtime does not allow";
+    UNKNOWN_COMMAND = 0x8013_1385, "the runtime is too old to support this command";
+    UNKNOWN_MAGIC = 0x8013_1386, "the runtime does not support this version of the protocol";
+    UNKNOWN_ERROR = 0x8013_1387, "an error for which the runtime has no code";
+    E_FAIL = 0x8000_4005, "the command failed";
+    NOTSUPPORTED = 0x8013_1515, "this runtime was built without this feature";
     NOT_YET_AVAILABLE = 0x8013_135b, "the runtime is still suspended at startup";
-    RUNTIME_UNINITIALIZED = 0x8013_1371, "the runtime has not started far enough";
+    RUNTIME_UNINITIALIZED = 0x8013_1371, "the runtime is still starting and does not support the command yet";
     E_INVALIDARG = 0x8007_0057, "the runtime does not accept an argument of the command";
-    PROFILER_ALREADY_ACTIVE = 0x8013_136a, "another profiler is loaded already";
-    PROFILER_CANCEL_ACTIVATION = 0x8013_1375, "the profiler refused to be loaded";
-    TYPELOAD = 0x8013_1522, "the assembly does not have the class that is needed";
+    PROFILER_ALREADY_ACTIVE = 0x8013_136a, "another profiler is already loaded";
+    PROFILER_CANCEL_ACTIVATION = 0x8013_1375, "the profiler rejected the request to load it";
+    TYPELOAD = 0x8013_1522, "the assembly does not contain the required class";
     INSUFFICIENT_BUFFER = 0x8007_007a, "a buffer is too small";
-    ENVVAR_NOT_FOUND = 0x8000_00cb, "there is no such environment variable";
-    ENVVAR_NOT_FOUND_WIN32 = 0x8007_00cb, "there is no such environment variable";
+    ENVVAR_NOT_FOUND = 0x8000_00cb, "the environment variable does not exist";
+    ENVVAR_NOT_FOUND_WIN32 = 0x8007_00cb, "the environment variable does not exist";
     MOD_NOT_FOUND = 0x8007_007e, "the target could not load the library";
     PROC_NOT_FOUND = 0x8007_007f, "the library has no DllGetClassObject";
-    CLASS_NOT_AVAILABLE = 0x8004_0111, "the library does not know this class id";
+    CLASS_NOT_AVAILABLE = 0x8004_0111, "the library does not support this class id";
 }
 
 impl Hresult {

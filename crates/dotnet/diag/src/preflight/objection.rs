@@ -33,7 +33,7 @@ pub enum Objection {
         path: PathBuf,
     },
     /// A file or directory in the request does not exist or is not readable.
-    #[error("{what} {} in the target's file system: {source}", path.display())]
+    #[error("{what} {} {}", path.display(), not_usable(source))]
     Missing {
         /// The kind of file.
         what: &'static str,
@@ -114,7 +114,7 @@ pub enum Objection {
     #[error("the program is already running")]
     RunsAlready,
     /// A relative path, which the target would resolve in its own working directory.
-    #[error("{path:?} is not an absolute path")]
+    #[error("the path must be absolute: {path:?}")]
     Relative {
         /// The path.
         path: String,
@@ -158,6 +158,13 @@ pub enum Objection {
         /// The error.
         source: io::Error,
     },
+}
+
+fn not_usable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "does not exist in the target's file system".to_owned(),
+        _ => format!("can't be accessed in the target's file system: {error}"),
+    }
 }
 
 impl Objection {

@@ -52,13 +52,19 @@ fn a_hook_must_exist_and_be_valid() {
     let request = Request::ApplyStartupHook { path: path.to_str().unwrap().into() };
     assert!(check(Ok(&this()), &request, None).is_ok(), "the version is unknown");
 
-    assert_eq!(hook("hook.dll", 8), Err("\"hook.dll\" is not an absolute path".into()));
-    assert_eq!(hook("NoSuchAssembly", 8), Err("\"NoSuchAssembly\" is not an absolute path".into()));
+    assert_eq!(hook("hook.dll", 8), Err("the path must be absolute: \"hook.dll\"".into()));
+    assert_eq!(hook("NoSuchAssembly", 8), Err("the path must be absolute: \"NoSuchAssembly\"".into()));
     let two = format!("{shown}:{shown}");
     assert_eq!(hook(&two, 8), Err(format!("{two:?} contains a colon, which separates startup hooks")));
     let missing = folder.path().join("none.dll");
     let why = hook(&missing, 8).unwrap_err();
-    assert!(why.starts_with(&format!("startup hook {} in the target's", missing.display())), "{why}");
+    assert!(
+        why.starts_with(&format!(
+            "startup hook {} does not exist in the target's file system",
+            missing.display()
+        )),
+        "{why}"
+    );
     let why = hook(folder.path(), 8).unwrap_err();
     assert_eq!(why, format!("{} is not a file", folder.path().display()));
     let (_folder, text) = folder_with("hook.dll", b"no assembly");
@@ -107,7 +113,8 @@ fn the_directory_of_a_dump_must_exist_for_the_target() {
     assert_eq!(dump(Path::new("/nope-%p/x.dmp")), Ok(()), "the runtime fills in the pid");
     let missing = dump(&folder.path().join("none/x.dmp")).unwrap_err();
     assert!(
-        missing.starts_with("directory ") && missing.contains("none in the target's file system"),
+        missing.starts_with("directory ")
+            && missing.contains("none does not exist in the target's file system"),
         "{missing}"
     );
     assert_eq!(dump(&file.join("x.dmp")), Err(format!("{} is not a directory", file.display())));

@@ -50,7 +50,7 @@ impl Decoder {
             Ok(Frame::Object { start, kind, .. })
                 if kind != ObjectKind::Unknown && (kind == ObjectKind::Trace) == self.header.is_some() =>
             {
-                let kind = DecodeErrorKind::Invalid("does not come exactly once, as the first object");
+                let kind = DecodeErrorKind::Invalid("does not occur exactly once, as the first object");
                 return Err(self.give_up(
                     window,
                     start,

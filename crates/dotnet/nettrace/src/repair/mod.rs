@@ -220,7 +220,8 @@ impl Output {
             keep = KeptPayload::Shortened { kept, damage: None, ended: Some(up_to) };
         }
         let damaged_from = up_to.map_or(head.start, |up_to| offset + up_to as u64);
-        let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is no object"));
+        let error =
+            DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is not an object"));
         self.note(damaged_from, PartialReason::Damaged(error.into()));
         if let Some(up_to) = up_to {
             self.defined.end_trial();
@@ -388,7 +389,7 @@ fn repaired_header(header: &TraceHeader, format: Format, payload: &[u8], offset:
             for (place, part) in date.chunks_exact_mut(2).zip([1970_u16, 1, 4, 1, 0, 0, 0, 0]) {
                 place.copy_from_slice(&part.to_le_bytes());
             }
-            let kind = DecodeErrorKind::Invalid("is no date");
+            let kind = DecodeErrorKind::Invalid("is not a date");
             let damage = Some(DecodeError::new(offset + at as u64, "sync time", kind).into());
             KeptPayload::Shortened { kept: repaired, damage, ended: None }
         }

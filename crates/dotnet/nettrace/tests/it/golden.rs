@@ -329,7 +329,7 @@ fn damage_between_blocks_ends_the_reading() {
     });
     assert_eq!(errors, ["block size at offset 295: is 2130706432, more than the allowed 67108864"]);
     let (errors, ..) = around(|s| s.extend(&start(8)[32..]));
-    assert_eq!(errors, ["Trace object at offset 272: does not come exactly once, as the first object"]);
+    assert_eq!(errors, ["Trace object at offset 272: does not occur exactly once, as the first object"]);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn other_files_are_distinguished() {
     }
     let mut early = start(8)[..32].to_vec();
     object(&mut early, "SPBlock", &point(0, &[]));
-    assert_eq!(of(&early).0, ["Trace object at offset 32: does not come exactly once, as the first object"]);
+    assert_eq!(of(&early).0, ["Trace object at offset 32: does not occur exactly once, as the first object"]);
 }
 
 #[test]

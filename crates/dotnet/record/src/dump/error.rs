@@ -57,7 +57,7 @@ pub enum Error {
         not_there: String,
     },
     /// A file system has too little free space.
-    #[error("{} has {free} bytes free, but the dump takes about {needed} bytes", folder.display())]
+    #[error("{} has {free} bytes free, but the dump needs about {needed} bytes", folder.display())]
     NoSpace {
         /// The directory.
         folder: PathBuf,

@@ -50,7 +50,7 @@ pub enum Flaw<'a> {
     #[error(transparent)]
     File(&'a CoreFileError),
     /// The dump is that of another process.
-    #[error("it is of process {found}, not of process {wanted}")]
+    #[error("it is a dump of process {found}, not of process {wanted}")]
     Other {
         /// The process id in the dump.
         found: u32,

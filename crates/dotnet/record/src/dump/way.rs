@@ -77,28 +77,30 @@ impl WriteStrategy {
         let text = |error: io::Error| error.to_string();
         // The target would follow a symbolic link in its place, with the rights of its user.
         if files.draft.can_be_replaced(owner) {
-            return Err("other users can replace files in that folder".to_owned());
+            return Err("other users can replace files in that directory".to_owned());
         }
         let place = view.to_target(&files.draft.place()).map_err(text)?;
-        let mut theirs = place.ok_or("the target does not see that folder")?;
+        let mut theirs = place.ok_or("the target cannot see that directory")?;
         let mut way = Self::Direct;
         if owner != geteuid().as_raw() || view.is_foreign() {
             // A file owned by another user bypasses quotas and may remain, so create it only where that user could.
             if !view.is_writable(theirs.parent().unwrap_or(&theirs)).map_err(text)? {
-                return Err("its user may not write to that folder".to_owned());
+                return Err("its user is not permitted to write to that directory".to_owned());
             }
-            way = files.lend(owner).map_err(|why| format!("it can't be given a file there: {why}"))?;
+            way = files.lend(owner).map_err(|why| format!("a file for it can't be created there: {why}"))?;
         }
         let mut dump = &files.draft;
         if let Self::BorrowedDescriptor { dump: beside, .. } = &way {
             theirs.set_file_name(beside.place().file_name().unwrap_or_default());
             dump = beside;
         }
-        let told = RequestedPath::of(theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
+        let told = RequestedPath::of(theirs).ok_or("its path is not UTF-8, which the protocol requires")?;
         let ours = dump.file().metadata().map_err(text)?;
-        let seen = view.metadata(&told.theirs).map_err(|_unseen| "its user may not write to that folder")?;
+        let seen = view
+            .metadata(&told.theirs)
+            .map_err(|_unseen| "its user is not permitted to write to that directory")?;
         if !same(&seen, &ours) {
-            return Err("the target sees another folder there".to_owned());
+            return Err("the target sees a different directory at that path".to_owned());
         }
         usable(view, &told.theirs)?;
         Ok((way, told))
@@ -212,7 +214,7 @@ impl Files {
     /// # Errors
     /// Returns the reason why that is not possible.
     fn lend(&self, owner: u32) -> Result<WriteStrategy, String> {
-        let dump = self.draft.sibling().map_err(|error| chain(&error))?.ok_or("it is no file")?;
+        let dump = self.draft.sibling().map_err(|error| chain(&error))?.ok_or("it is not a file")?;
         let report = self.report.as_ref().map(|_ours| dump.companion(CRASH_REPORT)).transpose();
         let report = report.map_err(|error| chain(&error))?;
         for draft in std::iter::once(&dump).chain(&report) {
@@ -248,9 +250,7 @@ impl Fetched {
         }
         if meta.nlink() != 1 {
             let names = meta.nlink();
-            return Err(io::Error::other(format!(
-                "it has {names} links, but the target was to create a new file"
-            )));
+            return Err(io::Error::other(format!("it has {names} links, but a new file has one link")));
         }
         Ok(file)
     }
@@ -287,7 +287,7 @@ fn usable(view: &FileView, theirs: &Path) -> Result<(), String> {
     };
     match view.is_writable(path) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(format!("its user may not write to {what}that folder")),
+        Ok(false) => Err(format!("its user is not permitted to write to {what}that directory")),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -86,7 +86,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "cpu-sampling",
-        about: "dotnet-common and dotnet-sampled-thread-time, by the name that older tools have for them",
+        about: "dotnet-common and dotnet-sampled-thread-time, under the name that older tools use",
         rundown_keyword: None,
         entries: &[COMMON, SAMPLES],
     },

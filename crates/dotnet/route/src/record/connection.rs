@@ -21,8 +21,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The errors in a transcript of connections that were closed to make room.
-const CLIENT_DISPLACED: &str = "disconnected by the recorder: it had sent no whole request, and others came";
-const RUNTIME_DISPLACED: &str = "disconnected by the recorder: the tool did not listen yet, and others came";
+const CLIENT_DISPLACED: &str =
+    "disconnected by the recorder to make room: it had not sent a complete request";
+const RUNTIME_DISPLACED: &str = "disconnected by the recorder to make room: the tool was not listening yet";
 
 /// The interval at which a side that has stopped sending is checked for having closed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -60,7 +61,7 @@ pub(super) async fn forward(
     let mut phase = shared.phase.clone();
     let ended = tokio::select! {
         ended = connection.run(&shared, &name, near, leave) => ended,
-        _ = phase.wait_for(|phase| *phase == Phase::Broken) => Err("the recording was ended".to_owned()),
+        _ = phase.wait_for(|phase| *phase == Phase::Broken) => Err("the recording was stopped".to_owned()),
     };
     let stream = lock(&connection.log).finish(ended.err());
     if let Some(error) = shared.journal.take_failure() {

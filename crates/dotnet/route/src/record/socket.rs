@@ -16,7 +16,7 @@ mod native;
 #[non_exhaustive]
 pub enum SocketError {
     /// The private directory can't be created. Pipes have no directory.
-    #[error("no directory can be made in {}: {source}", path.display())]
+    #[error("can't create a directory in {}: {source}", path.display())]
     Directory {
         /// The parent directory.
         path: PathBuf,

@@ -151,11 +151,11 @@ async fn replay_request(
     };
     let request = match recorded.message.as_ref().map(runtap_diag_proto::Verbatim::to_request) {
         Some(Ok(request)) => request,
-        Some(Err(error)) => return not_sent(exchange, format!("a runtime may die of it: {error}")),
-        None => return not_sent(exchange, "it is no request".to_owned()),
+        Some(Err(error)) => return not_sent(exchange, format!("it could crash a runtime: {error}")),
+        None => return not_sent(exchange, "it is not a request".to_owned()),
     };
     if changes_target(&request) && !asking.changes_target {
-        return not_sent(exchange, "it changes the target; --allow-changes sends it".to_owned());
+        return not_sent(exchange, "it changes the target; use --allow-changes to send it".to_owned());
     }
     let answer = match request {
         Request::CollectTracing { form, config } => match client.start_session_as(form, &config).await {
@@ -192,7 +192,8 @@ async fn replay_request(
         }
         Request::StopTracing(_) => {
             let Some(session) = recorded.stops.and_then(|of| sessions.get(&of)) else {
-                let reason = "the session was not started here, and its id may be another one's by now";
+                let reason =
+                    "this replay did not start the session, so its id may now belong to another session";
                 return not_sent(exchange, reason.to_owned());
             };
             client.stop_session(session.id).await.map(|()| runtap_diag::Reply::SessionStopped(session.id))

@@ -27,7 +27,7 @@ pub enum TalkError {
     #[error(transparent)]
     Transcript(#[from] runtap_transcript::Error),
     /// The transcript is of another protocol.
-    #[error("it is no transcript of Diagnostic IPC: its header says {0}")]
+    #[error("it is not a transcript of Diagnostic IPC: the protocol in its header is {0}")]
     OtherProtocol(String),
     /// The name of a stream's file is not in the transcript's directory.
     #[error("line {line}: the stream's file {name:?} is not beside the transcript")]
@@ -60,10 +60,10 @@ pub enum TalkError {
         source: io::Error,
     },
     /// The transcript exceeds the maximum memory.
-    #[error("its messages and connections take up more than {MAX_BYTES} bytes")]
+    #[error("its messages and connections require more than {MAX_BYTES} bytes of memory")]
     TooLarge,
     /// The transcript has no requests.
-    #[error("there is no request in it")]
+    #[error("it contains no requests")]
     Empty,
 }
 

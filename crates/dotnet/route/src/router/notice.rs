@@ -118,16 +118,19 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runtime { process_id } => write!(f, "the runtime of process {process_id} is connected"),
-            Self::RuntimeGone { process_id } => write!(f, "the runtime of process {process_id} is gone"),
+            Self::RuntimeGone { process_id } => {
+                write!(f, "the runtime of process {process_id} has disconnected")
+            }
             Self::Another { process_id, routed } => write!(
                 f,
-                "process {process_id} has connected too and waits: a router stands for one runtime, which is that of \
-                 process {routed}; start another router for it, on a port of its own"
+                "process {process_id} has connected and is waiting: this router already represents the \
+                 runtime of process {routed}; start another router on another port for process {process_id}"
             ),
             Self::NoPlace { process_id, places, count } => write!(
                 f,
-                "disconnected the runtime of process {process_id}: all {places} places are taken, which users and machines \
-                 share ({count} so far); start another router, on a port of its own"
+                "disconnected the runtime of process {process_id}: the limit of {places} connected \
+                 runtimes is reached, which users and machines share ({count} disconnected so far); start \
+                 another router on another port"
             ),
             Self::NoRuntime { who, why } => write!(
                 f,

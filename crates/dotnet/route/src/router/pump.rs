@@ -138,7 +138,7 @@ pub(crate) async fn pump(
     let stopping = async { tokio::join!(stop(*id), discard(&mut from_runtime)).0 };
     match timeout(STOPPING, stopping).await {
         Ok(true) => {
-            Err(io::Error::other(format!("the client is gone ({lost}), and its session was stopped")))
+            Err(io::Error::other(format!("the client disconnected ({lost}); its session was stopped")))
         }
         _ => Err(lost),
     }

@@ -149,7 +149,7 @@ impl Relay {
                 let carried = tokio::select! {
                     carried = self.carry((client, progress), link, in_use.as_ref(), *question, free) => carried,
                     () = displaced(in_use.as_ref()) => {
-                        Err(io::Error::other("the runtime was disconnected because all places are taken"))
+                        Err(io::Error::other("the runtime was disconnected because the limit of connected runtimes is reached"))
                     }
                 };
                 drop(in_use);
@@ -181,10 +181,11 @@ impl Relay {
                         format!("the runtime is busy, and {} clients are already waiting", self.limits.queue)
                     }
                     NoConnection::TooLong => format!(
-                        "no connection of a runtime became free within {} s: the runtime has not connected, or is busy",
+                        "no connection to the runtime became available within {} s: the runtime has not \
+                         connected, or is busy",
                         self.limits.wait.as_secs_f64()
                     ),
-                    NoConnection::Gone => "the runtime is gone".to_owned(),
+                    NoConnection::Gone => "the runtime has disconnected".to_owned(),
                 })?;
                 Ok((taken.0, Some(taken.1)))
             }

@@ -287,7 +287,7 @@ impl Examination {
         let facts = &self.facts;
         let info = |code, detail: String, fix: Fix| Finding::new(code, Severity::Info, detail, fix);
         let mut findings = Vec::new();
-        findings.extend(other_namespace(facts, "it opens the files named in commands (dumps, hooks) there"));
+        findings.extend(other_namespace(facts, "paths that you pass for dumps and hooks are opened there"));
         match &facts.temp {
             Some(TempDir { path, .. })
                 if !facts.other_mount_namespace
@@ -348,7 +348,7 @@ pub(super) fn other_namespace(facts: &Facts, effect: &str) -> Option<Finding> {
         container.unwrap_or_default(),
         facts.ns_pid
     );
-    let fix = format!("from here, its files are below /proc/{}/root", facts.pid);
+    let fix = format!("from here, its files are under /proc/{}/root", facts.pid);
     (facts.other_mount_namespace || facts.other_pid_namespace)
         .then(|| Finding::new(ReasonCode::OtherNamespace, Severity::Info, detail, fix))
 }

@@ -49,7 +49,7 @@ impl Examination {
             Answer::WrongPeer(who) => error(
                 ReasonCode::ForeignSocket,
                 &format!("can't be reached because another process listens in its place: {who}"),
-                text("check what that process is, and stop it if it should not be there"),
+                text("check what that process is, and stop it if it is not expected there"),
             ),
             Answer::NotQueried | Answer::NoSocket | Answer::NoListener => error(
                 ReasonCode::NoSuchProcess,

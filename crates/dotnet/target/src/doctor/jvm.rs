@@ -188,8 +188,8 @@ impl Examination {
         let java = java.as_ref();
         let mut findings = Vec::new();
         if jvm.has_other_network {
-            let detail =
-                "has a network of its own, from which its agent can't connect to a loopback address here";
+            let detail = "is in a separate network namespace, from which its agent can't connect to a \
+                          loopback address of this one";
             let fix = Fix::CollectElsewhere { pid: *pid };
             findings.push(Finding::new(ReasonCode::OtherNetwork, Severity::Warning, detail, fix));
         }
@@ -212,7 +212,7 @@ impl Examination {
             } else {
                 "publishes no performance counters in /tmp/hsperfdata_USER: jps and jcmd do not list it"
             };
-            let fix = format!("name it to other tools by its process id there: jcmd {ns_pid} VM.version");
+            let fix = format!("use its process id there with other tools: jcmd {ns_pid} VM.version");
             findings.push(Finding::new(ReasonCode::NoPerfData, Severity::Info, detail, fix));
         }
         findings.extend(other_namespace(

@@ -243,7 +243,7 @@ fn what_a_suspended_process_waits_for() {
     assert!(waited_for.detail.contains("where process 9 (dotnet-monitor collect) is listening"));
 
     let misspelt = suspended(",nosuspend", &[]);
-    assert!(misspelt.detail.contains("'nosuspend' is in the place of the address"), "{misspelt:?}");
+    assert!(misspelt.detail.contains("'nosuspend' is in the position of the address"), "{misspelt:?}");
     let long = suspended(&"x".repeat(200), &[]);
     assert!(long.detail.contains("too long") && fix(&long).contains("shorter"), "{long:?}");
     let both = suspended("a;b", &[]);

@@ -128,7 +128,7 @@ impl Output {
 #[non_exhaustive]
 pub enum CommandError {
     /// The agent has not said hello.
-    #[error("the agent has not said hello")]
+    #[error("the agent has not sent its hello")]
     NoHello,
     /// The agent has no configuration yet.
     #[error("the agent has no configuration yet")]
@@ -145,7 +145,7 @@ pub enum CommandError {
         state: AgentState,
     },
     /// No sequence of commands leads to the mode.
-    #[error("no command leads from {from} to {to}")]
+    #[error("no command changes the mode from {from} to {to}")]
     NoPath {
         /// The current mode.
         from: Mode,

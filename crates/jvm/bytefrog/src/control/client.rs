@@ -22,7 +22,7 @@ pub enum SendError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The collector has closed the connection.
-    #[error("the collector has ended without an answer")]
+    #[error("the collector exited without replying")]
     Closed,
     /// The collector does not answer in time.
     #[error("does not answer")]

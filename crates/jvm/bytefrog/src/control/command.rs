@@ -64,11 +64,12 @@ impl ClassFilter {
 #[non_exhaustive]
 pub enum ControlError {
     /// The line is empty.
-    #[error("an empty line is no command")]
+    #[error("the command is empty")]
     Empty,
     /// The verb is unknown.
     #[error(
-        "'{0}' is no command: status, report, configure, start, stop, pause, unpause, suspend, unsuspend, snapshot, begin, end, quit"
+        "'{0}' is not a command; valid commands: status, report, configure, start, stop, pause, unpause, \
+         suspend, unsuspend, snapshot, begin, end, quit"
     )]
     Unknown(String),
     /// An agent is not given by number.
@@ -81,13 +82,13 @@ pub enum ControlError {
     #[error("'{0}' needs a name")]
     NoName(&'static str),
     /// The command is followed by unexpected words.
-    #[error("'{0}' takes no more words")]
+    #[error("'{0}' has too many arguments")]
     TooMany(String),
     /// The line exceeds the limit.
     #[error("the line is too long")]
     TooLong,
     /// The client was idle.
-    #[error("nothing was said for a minute")]
+    #[error("no command was received for a minute")]
     Idle,
     /// The maximum number of clients is connected.
     #[error("too many clients")]

@@ -47,7 +47,7 @@ pub enum RowProblem {
     #[error("field 'bytes': is neither a positive number nor EOF")]
     Bytes,
     /// The row follows the row of the end.
-    #[error("comes after the end")]
+    #[error("follows the end")]
     AfterEnd,
 }
 

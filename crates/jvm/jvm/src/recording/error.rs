@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{} does not start with the hello of an agent", .0.display())]
     NoHello(PathBuf),
     /// The folder already contains a recording.
-    #[error("{} already contains a recording: choose a new or an empty folder", .0.display())]
+    #[error("{} already contains a recording: choose a new or an empty directory", .0.display())]
     AlreadyRecorded(PathBuf),
     /// The parent folder does not exist.
     #[error("directory {} does not exist", .0.display())]

@@ -130,7 +130,7 @@ impl Stream {
 
     fn missing(&mut self) {
         let reason =
-            format!("the index has more bytes than the file, which ends {} bytes too early", self.left);
+            format!("the index covers more bytes than the file contains: {} bytes are missing", self.left);
         self.damage = Some((self.offset, reason));
         self.next = Next::Nothing;
         self.rows = None;

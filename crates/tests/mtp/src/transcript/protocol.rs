@@ -50,7 +50,7 @@ impl Protocol for TestPipe {
             Direction::FromClient => "by the application".to_owned(),
             Direction::FromServer => "by the server".to_owned(),
         }));
-        parts.extend(leftover.map(|bytes| format!("{bytes} bytes of a frame that was cut")));
+        parts.extend(leftover.map(|bytes| format!("{bytes} bytes of a truncated frame")));
         parts.join(", ")
     }
 }

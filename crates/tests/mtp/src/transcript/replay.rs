@@ -44,7 +44,7 @@ pub enum ReplayError {
         source: io::Error,
     },
     /// The server has closed the connection, or does not reply.
-    #[error("line {line}: the server does not take {what}: {source}")]
+    #[error("line {line}: {what} could not be sent to the server, or got no reply: {source}")]
     Lost {
         /// The line of the recording.
         line: u64,
@@ -67,7 +67,7 @@ pub enum ReplayError {
     #[error("the recording has no message of an application")]
     Nothing,
     /// The recording exceeds the maximum size.
-    #[error("line {line}: the recording has more than {MAX_HELD} bytes, too many to be played")]
+    #[error("line {line}: the recording has more than {MAX_HELD} bytes, too many to be replayed")]
     TooLarge {
         /// The line that exceeds the limit.
         line: u64,
@@ -367,7 +367,7 @@ fn id_of(bytes: &[u8]) -> Option<MessageId> {
 }
 
 fn describe_id(id: Option<MessageId>) -> String {
-    id.map_or_else(|| "bytes that are no message".to_owned(), |id| id.to_string())
+    id.map_or_else(|| "bytes that are not a message".to_owned(), |id| id.to_string())
 }
 
 fn connect(path: &Path) -> Result<LocalStream, ReplayError> {

@@ -32,7 +32,7 @@ pub enum Error {
     #[error("no application was given")]
     Empty,
     /// The option for the server's socket has no path.
-    #[error("nothing follows {PIPE_OPTION}")]
+    #[error("{PIPE_OPTION} has no value")]
     NoPipe,
     /// The socket for the application can't be created.
     #[error("can't listen for the application: {0}")]

@@ -24,16 +24,18 @@ pub enum ScriptError {
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
     /// A word contains a NUL byte.
-    #[error("a word of the command has a NUL byte")]
+    #[error("an argument of the command contains a NUL byte")]
     Nul,
     /// Another file exists, such as the application itself.
-    #[error("there is a file that is no script of runtap: it is not replaced")]
+    #[error("the existing file is not a script that runtap has written, and is not replaced")]
     Taken,
     /// A word contains characters that no script on this system can pass on.
-    #[error("a word of the command has a quotation mark or a line break, which no script can pass on")]
+    #[error(
+        "an argument of the command contains a quotation mark or a line break, which a script can't pass on"
+    )]
     Unquotable,
     /// The system would not execute the file.
-    #[error("the name of a script ends in .cmd")]
+    #[error("the name of a script must end in .cmd")]
     Name,
     /// Servers would run the file with `dotnet`.
     #[error("the name of a script can't end in .dll")]

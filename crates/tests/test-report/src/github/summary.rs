@@ -103,9 +103,10 @@ fn headline(out: &mut String, source: &impl Source, all: &Totals) {
         (0, 0) if run.exit_code == 0 => ("✅", format!("{} passed", text::plural(all.passed, "test"))),
         (0, 0) if all.total() == 0 => ("❌", "No tests ran".to_owned()),
         (0, 0) => ("❌", format!("Exit code {}, {} passed", run.exit_code, text::plural(all.passed, "test"))),
-        (0, broken) => {
-            ("❌", format!("{} did not end well", text::plural(broken as u64, "test application")))
-        }
+        (0, broken) => (
+            "❌",
+            format!("{} did not complete successfully", text::plural(broken as u64, "test application")),
+        ),
         (failures, _) => ("❌", format!("{failures} of {} failed", text::plural(all.total(), "test"))),
     };
     let _ = writeln!(out, "## {mark} {message} in {took}\n");
@@ -136,7 +137,7 @@ fn broken(out: &mut String, modules: &[Module]) {
     let broken: Vec<&Module> = modules.iter().filter(|module| module.error.is_some()).collect();
     for module in broken.iter().take(LISTED / 5) {
         let title = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
-        let _ = writeln!(out, "### {title} did not end well\n");
+        let _ = writeln!(out, "### {title} did not complete successfully\n");
         let error = module.error.as_deref().unwrap_or_default();
         let parts =
             [error, &module.stdout, &module.stderr].map(|part| text::plain(part).trim_end().to_owned());

@@ -206,7 +206,7 @@ impl Budget {
         if missing == 0 {
             return value.into_owned();
         }
-        format!("{kept}\n[{missing} bytes more are not in this page]")
+        format!("{kept}\n[{missing} more bytes are not in this page]")
     }
 }
 

@@ -50,7 +50,7 @@
   const broken = head.modules.filter((module) => module.error !== null);
 
   const verdict = () => {
-    const crashed = broken.length ? [`${plural(broken.length, 'test application')} did not end well`] : [];
+    const crashed = broken.length ? [`${plural(broken.length, 'test application')} did not complete successfully`] : [];
     const failed = counts.failed ? [`${counts.failed.toLocaleString('en')} of ${plural(tests.length, 'test')} failed`] : [];
     if (failed.length || crashed.length) return ['bad', [...failed, ...crashed].join(', ')];
     if (head.interrupted !== null) return ['bad', `Interrupted after ${plural(tests.length, 'test')}`];
@@ -75,7 +75,7 @@
   if (head.interrupted !== null) byId('notices').append(make('div', 'notice', make('b', '', 'Interrupted: '), head.interrupted));
   else if (head.trouble !== null) byId('notices').append(make('div', 'notice', head.trouble));
   for (const module of broken) {
-    const notice = make('div', 'notice', make('b', '', `${module.title} did not end well`), make('div', 'message', module.error));
+    const notice = make('div', 'notice', make('b', '', `${module.title} did not complete successfully`), make('div', 'message', module.error));
     for (const output of [module.stdout, module.stderr]) if (output) notice.append(make('pre', 'block', output));
     byId('notices').append(notice);
   }

@@ -71,9 +71,9 @@ fn the_page_keeps_to_its_budget_and_failures_come_first() {
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains(&"f".repeat(600)));
     // 400 of 1000 are left, for one test.
-    let kept = format!("\"o\":\"{}\\n[200 bytes more are not in this page]\"", "p".repeat(400));
+    let kept = format!("\"o\":\"{}\\n[200 more bytes are not in this page]\"", "p".repeat(400));
     assert_eq!(page.matches(&kept).count(), 1);
-    assert!(page.contains("\"o\":\"\\n[600 bytes more are not in this page]\""));
+    assert!(page.contains("\"o\":\"\\n[600 more bytes are not in this page]\""));
 }
 
 #[test]

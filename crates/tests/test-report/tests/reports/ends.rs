@@ -1,4 +1,4 @@
-//! A run that did not end well is told of in every format, even if no test has failed.
+//! A run that did not complete successfully is told of in every format, even if no test has failed.
 
 use std::io;
 
@@ -81,9 +81,10 @@ fn a_module_that_was_stopped_is_an_error_and_its_run_aborted() {
     assert!(html.contains("<title>test run was interrupted · ") && html.contains(told), "{html}");
     let [annotations, summary] = github(&run);
     assert_eq!(annotations, format!("::error title=test application shop::{told}\n"));
-    assert!(summary.starts_with("## ❌ 1 test application did not end well"), "{summary}");
+    assert!(summary.starts_with("## ❌ 1 test application did not complete successfully"), "{summary}");
     assert!(
-        summary.contains("**Interrupted:** by a signal") && summary.contains("### shop did not end well")
+        summary.contains("**Interrupted:** by a signal")
+            && summary.contains("### shop did not complete successfully")
     );
 }
 

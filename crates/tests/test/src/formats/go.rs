@@ -178,7 +178,7 @@ impl Package {
             let mut case = Case::new(&package, ".", &test, outcome);
             case.detail = Some(match &mut own_detail {
                 _ if outcome == Outcome::Error => {
-                    Detail { message: "the package ended while it ran".to_owned(), ..Detail::default() }
+                    Detail { message: "the package ended while the test ran".to_owned(), ..Detail::default() }
                 }
                 Some(detail) => {
                     let line = detail.message.lines().next().unwrap_or_default();

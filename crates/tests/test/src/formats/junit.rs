@@ -70,12 +70,12 @@ impl Document {
         }
         if state.files_left_out > 0 {
             say(Event::Unreadable(format!(
-                "the JUnit document names more than {MAX_FILES} files of a test; {} were left out",
+                "the JUnit document names more than {MAX_FILES} files of a test; {} were omitted",
                 state.files_left_out
             )));
         }
         if state.has_text_behind {
-            say(Event::Unreadable("there is text after the end of the JUnit document".to_owned()));
+            say(Event::Unreadable("text follows the end of the JUnit document".to_owned()));
         }
         if let Some(name) = &state.foreign_entity {
             say(Event::Unreadable(format!("the JUnit document has the unknown entity {name}")));
@@ -350,7 +350,7 @@ impl DocumentState {
                 let mut case = self.case.take()?;
                 if case.detail.is_none() && !matches!(case.outcome, Outcome::Passed | Outcome::Skipped) {
                     self.counts.failure();
-                    let message = "the document reports that the test failed, but no reason".to_owned();
+                    let message = "the document reports that the test failed, but gives no reason".to_owned();
                     case.detail = Some(Detail { message, ..Detail::default() });
                 }
                 return Some(Box::new(case));

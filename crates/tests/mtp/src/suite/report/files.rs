@@ -30,19 +30,19 @@ pub struct Reports(Vec<Report>);
 #[non_exhaustive]
 pub enum ReportError {
     /// No report has this name.
-    #[error("'{0}' is no report")]
+    #[error("'{0}' is not a report")]
     Unknown(String),
     /// The report for GitHub was requested with a path.
-    #[error("a report for GitHub has no file")]
+    #[error("the report for GitHub can't be written to a file")]
     GitHubFile,
     /// The report with this name would be written to standard output, which has other content.
-    #[error("the {0} report can't go to standard output")]
+    #[error("the {0} report can't be written to standard output")]
     StdoutTaken(String),
     /// The report with this name is the second one on standard output.
-    #[error("standard output takes one report only")]
+    #[error("only one report can be written to standard output")]
     SecondOnStdout(String),
     /// Several reports have the same path.
-    #[error("two reports have the path {}", .path.display())]
+    #[error("two reports would have the path {}", .path.display())]
     SamePath {
         /// The name of the second report.
         name: String,
@@ -145,7 +145,7 @@ impl ReportKind {
 pub fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
     let formats = Format::ALL.into_iter().map(|format| (format.name(), Some(format.about())));
     formats.chain([
-        (EVENT_NAMES[0], Some("Everything that happens, a line of JSON each, while it happens")),
+        (EVENT_NAMES[0], Some("Every event as a line of JSON, as it happens")),
         (GITHUB_NAME, Some("Annotations and the summary of a job, for GitHub Actions")),
     ])
 }

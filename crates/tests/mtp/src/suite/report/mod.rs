@@ -190,7 +190,7 @@ impl Reporter {
                 "too many tests failed (--max-fail)"
             }
             _ if self.timeout.is_some_and(|timeout| self.started.elapsed() >= timeout) => {
-                "its time was over (--timeout)"
+                "it reached its time limit (--timeout)"
             }
             _ => "it was stopped by a signal",
         }

@@ -33,7 +33,7 @@ use crate::plan::test::Test;
 /// assert_eq!((ci.retries, ci.slow), (Some(3), config.options(None).unwrap().slow));
 ///
 /// let wrong = "[test]\nretry = 1".parse::<Config>().unwrap_err();
-/// assert_eq!(wrong.to_string(), "line 2, column 1: there is no key 'retry' in [test]; is it 'retries'?");
+/// assert_eq!(wrong.to_string(), "line 2, column 1: unknown key 'retry' in [test]; did you mean 'retries'?");
 /// # Ok::<(), runtap_test::plan::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -152,7 +152,7 @@ pub struct ProfileError {
 
 fn hint(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
-        Some(near) => format!("; is it '{near}'?"),
+        Some(near) => format!("; did you mean '{near}'?"),
         None if known.is_empty() => "; it has none".to_owned(),
         None => format!("; valid profiles: {}", known.join(", ")),
     }

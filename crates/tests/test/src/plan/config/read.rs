@@ -228,11 +228,11 @@ impl Reader<'_> {
 
     fn unknown(&self, at: usize, key: &str, place: &str, known: &[&str]) -> ConfigError {
         let message = match (nearest(key, known.iter().copied()), known) {
-            (Some(near), _) => format!("there is no key '{key}' in {place}; is it '{near}'?"),
+            (Some(near), _) => format!("unknown key '{key}' in {place}; did you mean '{near}'?"),
             (None, [others @ .., last]) if !others.is_empty() => {
-                format!("there is no key '{key}' in {place}; valid keys: {}, {last}", others.join(", "))
+                format!("unknown key '{key}' in {place}; valid keys: {}, {last}", others.join(", "))
             }
-            (None, known) => format!("there is no key '{key}' in {place}; valid key: {}", known.join(", ")),
+            (None, known) => format!("unknown key '{key}' in {place}; valid key: {}", known.join(", ")),
         };
         self.error(at, message)
     }

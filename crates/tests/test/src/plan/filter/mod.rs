@@ -54,7 +54,7 @@ pub use unmet::Unmet;
 /// assert!(filter.matches(&test));
 ///
 /// let wrong = "klass = ParserTests".parse::<Filter>().unwrap_err();
-/// assert_eq!(wrong.to_string(), "there is no field 'klass'; is it 'class'? (column 1)");
+/// assert_eq!(wrong.to_string(), "unknown field 'klass'; did you mean 'class'? (column 1)");
 /// assert_eq!(wrong.caret(), "klass = ParserTests\n^^^^^");
 /// # Ok::<(), runtap_test::plan::FilterError>(())
 /// ```

@@ -84,15 +84,15 @@ fn unknown(scanner: &Scanner<'_>, word: &Word) -> FilterError {
     let known: Vec<&str> = fields.chain(["trait[KEY]"]).collect();
     let properties = Property::ALL.iter().map(|(name, _)| *name);
     let message = match nearest(name, known.iter().copied().chain(properties)) {
-        Some(near) => format!("there is no field '{name}'; is it '{near}'?"),
-        None => format!("there is no field '{name}'; valid fields: {}", known.join(", ")),
+        Some(near) => format!("unknown field '{name}'; did you mean '{near}'?"),
+        None => format!("unknown field '{name}'; valid fields: {}", known.join(", ")),
     };
     scanner.error(message, word.offset, word.length)
 }
 
 fn value(scanner: &mut Scanner<'_>, field: Field, op: Op, negated: bool) -> Result<Condition, FilterError> {
     let Some(word) = scanner.word()? else {
-        return Err(scanner.expected("expected a value (in quotes if it has one of ()&|=!~)"));
+        return Err(scanner.expected("expected a value (quote it if it contains any of ()&|=!~)"));
     };
     let regex = match op {
         Op::Matches => Some(Regex::new(&word.text).map_err(|error| {

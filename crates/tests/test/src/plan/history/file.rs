@@ -181,7 +181,7 @@ impl<R: BufRead> Lines<R> {
                 if self.line.is_empty() {
                     Ok(None)
                 } else {
-                    Err(self.wrong("the file goes on after its end"))
+                    Err(self.wrong("the file contains data after its end"))
                 }
             }
         }
