@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_discover::FileView;
 use runtap_model::text::acts_unseen;
-use runtap_os::output::{PendingFile, copy, same, temporary_name};
+use runtap_os::output::{PendingFile, copy, is_same_file, temporary_name};
 use runtap_transport::Folder;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
@@ -97,7 +97,7 @@ impl WriteStrategy {
         let told = RequestedPath::of(theirs).ok_or("its path is no UTF-8, which the protocol can't carry")?;
         let ours = dump.file().metadata().map_err(text)?;
         let seen = view.metadata(&told.theirs).map_err(|_unseen| "its user may not write to that folder")?;
-        if !same(&seen, &ours) {
+        if !is_same_file(&seen, &ours) {
             return Err("the target sees another folder there".to_owned());
         }
         usable(view, &told.theirs)?;
