@@ -18,10 +18,8 @@
 //!   three quarters of the memory of the machine or container. Unlimited if the operating system does not report
 //!   memory.
 //! - [`inspect`] lists the blocks of a file, including damaged ones; [`pieces`] returns its bytes.
-//!
 //! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
 //!   tools are detected and rejected ([`ForeignFile`]).
-//!
 //! - [`ProfileSource`] is a recording of any kind that has profiles; a [`Recording`] is one.
 //!
 //! This module neither interprets events nor writes files.

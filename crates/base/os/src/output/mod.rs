@@ -58,7 +58,7 @@ pub use self::names::{
     plain_name, with_extension, without_extension,
 };
 #[cfg(unix)]
-pub use self::native::same;
+pub use self::native::is_same_file;
 pub use self::native::{is_path_of, is_same_path, reopened};
 pub use self::ordinary::{is_deleted, open_named, open_ordinary};
 pub use self::pending_file::{PendingFile, sweep, temporary_name};

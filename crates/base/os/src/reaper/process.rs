@@ -1,9 +1,10 @@
 //! The reaper process.
 //!
-//! A command that exits on its own may leave a daemon in a session of its own running. A command that is being stopped,
-//! which a byte on the socket announces, or whose program has exited, may not. On Linux the reaper is a subreaper:
-//! orphaned processes become its children, whatever their group or session, and it kills its children until there are
-//! none. On other systems it kills its process group.
+//! A command that exits on its own may leave a daemon running in a session of the daemon's own. All processes of a
+//! command are killed if the command is being stopped, which a byte on the socket announces, or if the program that
+//! started the reaper has exited. On Linux the reaper is a subreaper: orphaned processes become children of the reaper,
+//! whatever their group or session, and the reaper kills its children until there are none. On other systems the reaper
+//! kills its process group.
 
 use std::ffi::OsString;
 use std::io;
@@ -31,11 +32,11 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If standard input is not a socket, or signal handlers cannot be installed. A command that cannot be started is
 /// reported on the socket.
-pub fn keep(words: &[OsString], leaves_group: bool) -> io::Result<()> {
+pub fn keep(command_line: &[OsString], leaves_group: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let end = runtime.block_on(run(words))?;
+    let outcome = runtime.block_on(run(command_line))?;
     // The group belongs to the reaper unless it was started manually.
-    let ends_group = end == Outcome::Killed || !leaves_group;
+    let ends_group = outcome == Outcome::Killed || !leaves_group;
     if ends_group && rustix::process::getpgrp() == getpid() {
         let _ = kill_process_group(getpid(), Signal::KILL);
     }
@@ -51,7 +52,7 @@ enum Outcome {
     Killed,
 }
 
-async fn run(words: &[OsString]) -> io::Result<Outcome> {
+async fn run(command_line: &[OsString]) -> io::Result<Outcome> {
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdStream::from(socket);
     socket.set_nonblocking(true)?;
@@ -59,11 +60,11 @@ async fn run(words: &[OsString]) -> io::Result<Outcome> {
     // These signals are for the command, which is in this group. The reaper must outlive it.
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
     let _ignored = kinds.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
-    let mut ended = signal(SignalKind::child())?;
+    let mut child_exits = signal(SignalKind::child())?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid()))?;
 
-    let Some((program, arguments)) = words.split_first() else {
+    let Some((program, arguments)) = command_line.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     // The loop below waits for all children by process id.
@@ -77,8 +78,8 @@ async fn run(words: &[OsString]) -> io::Result<Outcome> {
     let command = Pid::from_child(&command);
     is_connected &= report(&socket, command.as_raw_nonzero().get());
 
-    let kill_deadline = || Some(Instant::now() + KILL_TIMEOUT);
-    let mut until = if is_connected { None } else { kill_deadline() };
+    let new_deadline = || Some(Instant::now() + KILL_TIMEOUT);
+    let mut kill_deadline = if is_connected { None } else { new_deadline() };
     let (mut has_ended, mut is_stopping) = (false, false);
     loop {
         let is_alone = loop {
@@ -92,8 +93,8 @@ async fn run(words: &[OsString]) -> io::Result<Outcome> {
                 Err(_) => break true,
             }
         };
-        match until {
-            Some(until) if is_alone || Instant::now() > until => {
+        match kill_deadline {
+            Some(deadline) if is_alone || Instant::now() > deadline => {
                 // Even after the time-out: kill processes started since the last search.
                 kill_children();
                 return Ok(Outcome::Killed);
@@ -101,19 +102,19 @@ async fn run(words: &[OsString]) -> io::Result<Outcome> {
             Some(_) => {
                 kill_children();
                 tokio::select! {
-                    _ = ended.recv() => {}
+                    _ = child_exits.recv() => {}
                     () = sleep(POLL_INTERVAL) => {}
                 }
             }
             None if has_ended && !is_stopping && !has_pending_input(&socket) => return Ok(Outcome::Exited),
-            None if has_ended => until = kill_deadline(),
+            None if has_ended => kill_deadline = new_deadline(),
             None => {
                 let mut byte = [0];
                 tokio::select! {
-                    _ = ended.recv() => {}
+                    _ = child_exits.recv() => {}
                     read = socket.read(&mut byte) => match read {
                         Ok(1) => is_stopping = true,
-                        _ => until = kill_deadline(),
+                        _ => kill_deadline = new_deadline(),
                     }
                 }
             }
@@ -121,8 +122,8 @@ async fn run(words: &[OsString]) -> io::Result<Outcome> {
     }
 }
 
-/// Returns whether a byte or the end of the stream is pending. Asks the kernel, because tokio's state may be older than
-/// the exit of the command.
+/// Returns whether a byte or the end of the stream is pending. Queries the kernel, because tokio's state may be older
+/// than the exit of the command.
 fn has_pending_input(socket: &UnixStream) -> bool {
     let mut byte = [0_u8];
     rustix::net::recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) != Err(Errno::AGAIN)

@@ -9,12 +9,12 @@ use windows_sys::Win32::Networking::WinSock::{SO_KEEPALIVE, SOCKET, SOL_SOCKET, 
 ///
 /// # Errors
 /// If the option cannot be set.
-#[expect(unsafe_code, reason = "a call of the system, which reads a number")]
+#[expect(unsafe_code, reason = "calls setsockopt, which reads an integer")]
 pub fn keep_alive(socket: BorrowedSocket<'_>) -> io::Result<()> {
     let raw = SOCKET::try_from(socket.as_raw_socket()).map_err(io::Error::other)?;
     let on = 1u32.to_ne_bytes();
     let size = i32::try_from(on.len()).map_err(io::Error::other)?;
-    // SAFETY: the socket is open, and there are `size` bytes to be read.
+    // SAFETY: the socket is open, and `on` has `size` bytes.
     let result = unsafe { setsockopt(raw, SOL_SOCKET, SO_KEEPALIVE, on.as_ptr(), size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,4 +1,4 @@
-//! Parses `/proc/PID/mountinfo`: the mounts of a process. Pure. Source: `proc(5)`.
+//! Parses `/proc/PID/mountinfo`: the mounts of a process. Reads no files. Source: `proc(5)`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -45,23 +45,23 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Returns the paths where `folder`, a path in `ours` without symbolic links, may be visible in `theirs`, likeliest first. The
-/// caller must check them: another mount may hide a path, and overlaid file systems have one device.
-pub(super) fn places(ours: &[Mount], theirs: &[Mount], folder: &Path) -> Vec<PathBuf> {
+/// Returns the paths where `directory`, a path in the mounts `own` without symbolic links, may be visible in the mounts `target`,
+/// likeliest first. The caller must check the paths: another mount may hide a path, and overlaid file systems have one device.
+pub(super) fn visible_paths(own: &[Mount], target: &[Mount], directory: &Path) -> Vec<PathBuf> {
     // Of two mounts at one path, the later one is visible.
-    let mount = ours
+    let mount = own
         .iter()
-        .filter(|mount| folder.starts_with(&mount.point))
+        .filter(|mount| directory.starts_with(&mount.point))
         .max_by_key(|mount| mount.point.components().count());
     let Some(mount) = mount else { return Vec::new() };
-    let Ok(below) = folder.strip_prefix(&mount.point) else { return Vec::new() };
+    let Ok(below) = directory.strip_prefix(&mount.point) else { return Vec::new() };
     let inside = mount.root.join(below);
-    let same_device = theirs.iter().rev().filter(|their| their.device == mount.device);
+    let same_device = target.iter().rev().filter(|other| other.device == mount.device);
     let mut found: Vec<PathBuf> = same_device
-        .filter_map(|their| Some(join(&their.point, inside.strip_prefix(&their.root).ok()?)))
+        .filter_map(|other| Some(join(&other.point, inside.strip_prefix(&other.root).ok()?)))
         .collect();
     // Prefer a path that is equal on both sides.
-    found.sort_by_key(|place| place != folder);
+    found.sort_by_key(|path| path != directory);
     found
 }
 
@@ -78,8 +78,8 @@ mod tests {
         22 21 0:5 / /tmp rw - tmpfs tmpfs rw\n\
         30 21 8:2 / /srv/a\\040b rw - ext4 /dev/sda2 rw\n";
 
-    fn places_in(theirs: &[u8], folder: &str) -> Vec<PathBuf> {
-        places(&parse(OURS), &parse(theirs), Path::new(folder))
+    fn paths_in(theirs: &[u8], folder: &str) -> Vec<PathBuf> {
+        visible_paths(&parse(OURS), &parse(theirs), Path::new(folder))
     }
 
     #[test]
@@ -95,11 +95,11 @@ mod tests {
         let theirs = b"90 80 0:44 / / rw - overlay overlay rw\n\
             91 90 8:1 /var/dumps /out rw - ext4 /dev/sda1 rw\n\
             92 90 8:2 / /disk rw - ext4 /dev/sda2 rw\n";
-        assert_eq!(places_in(theirs, "/var/dumps/today"), [Path::new("/out/today")]);
-        assert_eq!(places_in(theirs, "/var/dumps"), [Path::new("/out")]);
-        assert_eq!(places_in(theirs, "/var/dumps2"), [] as [&Path; 0]);
-        assert_eq!(places_in(theirs, "/srv/a b/c"), [Path::new("/disk/c")]);
-        assert_eq!(places_in(theirs, "/tmp/x"), [] as [&Path; 0], "another tmpfs");
+        assert_eq!(paths_in(theirs, "/var/dumps/today"), [Path::new("/out/today")]);
+        assert_eq!(paths_in(theirs, "/var/dumps"), [Path::new("/out")]);
+        assert_eq!(paths_in(theirs, "/var/dumps2"), [] as [&Path; 0]);
+        assert_eq!(paths_in(theirs, "/srv/a b/c"), [Path::new("/disk/c")]);
+        assert_eq!(paths_in(theirs, "/tmp/x"), [] as [&Path; 0], "another tmpfs");
     }
 
     #[test]
@@ -108,6 +108,6 @@ mod tests {
             22 21 8:1 /var /mnt/var rw - ext4 d rw\n\
             23 21 8:1 /var/x /mnt/x rw - ext4 d rw\n";
         let expected = ["/var/x/y", "/mnt/x/y", "/mnt/var/x/y"];
-        assert_eq!(places_in(theirs, "/var/x/y"), expected.map(Path::new));
+        assert_eq!(paths_in(theirs, "/var/x/y"), expected.map(Path::new));
     }
 }

@@ -1,4 +1,5 @@
-//! The kernel's list of the Unix sockets in this process's network namespace and their peers. `/proc/net/unix` has only names.
+//! Lists the Unix sockets of this process's network namespace with their peers, as the kernel reports them. `/proc/net/unix` has
+//! only names.
 //!
 //! Source: `sock_diag(7)`, `netlink(7)`, and the kernel's `unix_diag.h`.
 
@@ -9,15 +10,15 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 /// A Unix socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UnixSocket {
-    /// The lower 32 bits of its inode number in `/proc/PID/fd`.
+    /// The lower 32 bits of the socket's inode number in `/proc/PID/fd`.
     pub inode: u32,
-    /// Whether it accepts connections.
+    /// Whether the socket accepts connections.
     pub listening: bool,
-    /// The path it was bound to, as its owner wrote it. An accepted connection has the path of its listener.
+    /// The path that the socket was bound to, as the owner wrote the path. An accepted connection has the path of its listener.
     pub name: Option<Vec<u8>>,
-    /// The lower 32 bits of the inode number of its file.
+    /// The lower 32 bits of the inode number of the socket's file.
     pub file: Option<u32>,
-    /// The inode number of its peer.
+    /// The inode number of the socket's peer.
     pub peer: Option<u32>,
 }
 
@@ -26,10 +27,14 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const REQUEST_ALL: u16 = 0x301;
 const AF_UNIX: u8 = 1;
 /// `UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER`.
-const SHOW: u32 = 0b111;
+const SHOW_NAME_VFS_PEER: u32 = 0b111;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const TCP_LISTEN: u8 = 10;
+/// The types of attributes: `enum` in `linux/unix_diag.h`.
+const UNIX_DIAG_NAME: u16 = 0;
+const UNIX_DIAG_VFS: u16 = 1;
+const UNIX_DIAG_PEER: u16 = 2;
 
 /// Returns all Unix sockets.
 ///
@@ -54,7 +59,7 @@ fn request() -> Vec<u8> {
     let mut body = vec![AF_UNIX, 0, 0, 0];
     body.extend(u32::MAX.to_ne_bytes()); // states: all
     body.extend(0u32.to_ne_bytes()); // inode: any
-    body.extend(SHOW.to_ne_bytes());
+    body.extend(SHOW_NAME_VFS_PEER.to_ne_bytes());
     body.extend([0xff; 8]); // cookie: none
     let mut message = Vec::with_capacity(16 + body.len());
     message.extend((16u32 + 24).to_ne_bytes());
@@ -88,20 +93,20 @@ pub(super) fn parse(datagram: &[u8], found: &mut Vec<UnixSocket>) -> io::Result<
 
 /// Parses family, type, state, padding, inode and cookie, followed by attributes.
 fn parse_socket(body: &[u8]) -> Option<UnixSocket> {
-    const HEAD: usize = 16;
+    const HEADER_SIZE: usize = 16;
     let mut socket = UnixSocket {
         inode: u32_at(body, 4)?,
         listening: *body.get(2)? == TCP_LISTEN,
         ..UnixSocket::default()
     };
-    let mut rest = body.get(HEAD..)?;
+    let mut rest = body.get(HEADER_SIZE..)?;
     while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
         let length = usize::from(length);
         let Some(value) = rest.get(4..length) else { break };
         match kind {
-            0 => socket.name = Some(value.strip_suffix(&[0]).unwrap_or(value).to_owned()),
-            1 => socket.file = u32_at(value, 0),
-            2 => socket.peer = u32_at(value, 0),
+            UNIX_DIAG_NAME => socket.name = Some(value.strip_suffix(&[0]).unwrap_or(value).to_owned()),
+            UNIX_DIAG_VFS => socket.file = u32_at(value, 0),
+            UNIX_DIAG_PEER => socket.peer = u32_at(value, 0),
             _ => {}
         }
         rest = rest.get(aligned(length)..).unwrap_or_default();

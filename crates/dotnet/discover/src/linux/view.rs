@@ -248,7 +248,7 @@ impl FileView {
             return Some(path.to_owned());
         }
         let read = |of: &ProcDir| of.read("mountinfo").map(|text| mounts::parse(&text)).unwrap_or_default();
-        let places = mounts::places(&read(&self.me), &read(&self.dir), path);
+        let places = mounts::visible_paths(&read(&self.me), &read(&self.dir), path);
         places.into_iter().find(|place| self.is_same(place, &there))
     }
 

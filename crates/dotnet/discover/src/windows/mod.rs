@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use runtap_os::windows::pipe::is_there;
+use runtap_os::windows::pipe;
 use runtap_os::windows::process::{self, Entry};
 use runtap_os::{my_uid, uid_of};
 use runtap_transport::naming::{SocketKind, SocketName, owner_of_pipe, windows_pipe, windows_router_pipe};
@@ -97,7 +97,7 @@ fn sockets(pid: u32) -> Vec<Socket> {
     ];
     let there = |(name, socket, state)| {
         let path = Path::new(PIPES).join(name);
-        is_there(path.as_os_str()).then(|| Socket::new(path, socket, state))
+        pipe::exists(path.as_os_str()).then(|| Socket::new(path, socket, state))
     };
     both.into_iter().filter_map(there).collect()
 }

@@ -23,13 +23,13 @@ impl Decoder {
                 DecoderState::Definitions => self.next_definition(window)?,
                 DecoderState::Rows => self.next_row(window)?,
                 DecoderState::NetPerf { truncated } => self.next_netperf_event(window, truncated)?,
-                DecoderState::Bare => self.next_bare_event(window)?,
+                DecoderState::Unframed => self.next_bare_event(window)?,
                 DecoderState::Skip { left } => self.skip(window, left),
-                DecoderState::Over => return Ok(Step::Starved),
+                DecoderState::Ended => return Ok(Step::NeedsInput),
             };
             match step {
-                Step::Again => {}
-                Step::Starved if self.finished => self.at_end(window),
+                Step::Continue => {}
+                Step::NeedsInput if self.finished => self.at_end(window),
                 step => return Ok(step),
             }
         }
@@ -57,7 +57,7 @@ impl Decoder {
                     DecodeError::new(start, "Trace object", kind).into(),
                 ));
             }
-            Err(Error::Decode(error)) if error.is_incomplete() => return Ok(Step::Starved),
+            Err(Error::Decode(error)) if error.is_incomplete() => return Ok(Step::NeedsInput),
             Err(error) => return Err(self.give_up(window, self.here(), error)),
             Ok(frame) => frame,
         };
@@ -67,12 +67,12 @@ impl Decoder {
                 self.counts.unknown_objects += 1;
                 self.counts.first_unknown.get_or_insert(start);
                 self.state = DecoderState::Skip { left: size.into() };
-                Ok(Step::Again)
+                Ok(Step::Continue)
             }
             Frame::Object { kind, version, size, .. } => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
                 self.state = DecoderState::Payload { kind, version, size };
-                Ok(Step::Again)
+                Ok(Step::Continue)
             }
         }
     }
@@ -80,7 +80,7 @@ impl Decoder {
     /// Handles the end marker.
     fn end(&mut self, window: &[u8]) -> Step {
         self.complete = true;
-        self.state = DecoderState::Over;
+        self.state = DecoderState::Ended;
         let here = self.here();
         self.counts.end.get_or_insert(here);
         self.counts.trailing_bytes += self.pending(window).len() as u64;
@@ -130,11 +130,11 @@ impl Decoder {
         if truncated {
             let unused = self.here() + self.block as u64 - self.offset();
             self.end_early(Partial { offset: self.offset(), reason: PartialReason::Cut { unused } });
-            return Step::Starved;
+            return Step::NeedsInput;
         }
         self.at += self.block;
         self.state = DecoderState::Between;
-        Step::Again
+        Step::Continue
     }
 
     /// Handles data in the current block that cannot be read, from the current position on.
@@ -220,7 +220,7 @@ impl Decoder {
         let Some(metadata) = metadata.ok().filter(is_sound) else {
             self.counts.damaged_metadata += 1;
             self.definitions_lost = true;
-            return Ok(Step::Again);
+            return Ok(Step::Continue);
         };
         let id = metadata.id;
         let redefined = self.tables.metadata.insert(metadata, size, &self.limits)?;
@@ -247,7 +247,7 @@ impl Decoder {
     fn next_bare_event(&mut self, window: &[u8]) -> Result<Step, Error> {
         let pending = self.pending(window);
         match self.is_tail(window) {
-            None => return Ok(Step::Starved),
+            None => return Ok(Step::NeedsInput),
             Some(true) => {
                 self.at += netperf::TAIL;
                 return Ok(self.end(window));
@@ -263,7 +263,7 @@ impl Decoder {
                 return Err(self.give_up(window, at, DecodeError::new(at, "event size", kind).into()));
             }
             Ok(place) => place,
-            Err(fault) if fault.is_incomplete() => return Ok(Step::Starved),
+            Err(fault) if fault.is_incomplete() => return Ok(Step::NeedsInput),
             Err(fault) => {
                 let error = fault.into_error(at + pending.len() as u64);
                 return Err(self.give_up(window, at, error.into()));
@@ -317,10 +317,10 @@ impl Decoder {
         self.counts.unknown_bytes += here;
         if here == left {
             self.state = DecoderState::Between;
-            return Step::Again;
+            return Step::Continue;
         }
         self.state = DecoderState::Skip { left: left - here };
-        Step::Starved
+        Step::NeedsInput
     }
 
     /// Handles missing bytes at the end of the stream.
@@ -340,11 +340,13 @@ impl Decoder {
             }
         }
         if self.part_ends && pending.is_empty() {
-            self.state = DecoderState::Over;
+            self.state = DecoderState::Ended;
             return;
         }
         let reason = match self.state {
-            DecoderState::Between | DecoderState::Bare if pending.is_empty() => PartialReason::NoEndMarker,
+            DecoderState::Between | DecoderState::Unframed if pending.is_empty() => {
+                PartialReason::NoEndMarker
+            }
             _ => PartialReason::Cut { unused: pending.len() as u64 },
         };
         self.end_early(Partial { offset, reason });
@@ -354,7 +356,7 @@ impl Decoder {
     /// Ends the reading before the end marker.
     fn end_early(&mut self, partial: Partial) {
         self.partial.get_or_insert(partial);
-        self.state = DecoderState::Over;
+        self.state = DecoderState::Ended;
     }
 
     /// Records an error at `offset` that does not end the reading.
@@ -383,7 +385,7 @@ impl Decoder {
         truncated: bool,
     ) -> Error {
         self.at = (self.at + self.block).min(window.len());
-        self.state = if truncated { DecoderState::Over } else { DecoderState::Between };
+        self.state = if truncated { DecoderState::Ended } else { DecoderState::Between };
         self.note(offset, error)
     }
 }

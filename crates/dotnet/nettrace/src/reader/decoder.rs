@@ -18,7 +18,7 @@ use crate::{Error, Event, Labels, Limits, Partial, SequencePoint, StreamItem, Th
 
 /// Decodes a stream from windows of its bytes.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent of each other")]
 pub(crate) struct Decoder {
     pub(super) framing: Framing,
     pub(super) state: DecoderState,
@@ -83,18 +83,20 @@ pub(super) enum DecoderState {
     /// Inside a block of `NetPerf` 3.
     NetPerf { truncated: bool },
     /// Among the events of `NetPerf` 1 or 2.
-    Bare,
+    Unframed,
     /// Inside the payload of an object that is not read.
     Skip { left: u64 },
     /// After the end marker, an error that cannot be repaired, or the last byte.
-    Over,
+    Ended,
 }
 
 /// The result of one step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    Again,
-    Starved,
+    /// No item yet; advance again.
+    Continue,
+    /// The window is too short.
+    NeedsInput,
     Header,
     Metadata(u32),
     Event,
@@ -151,7 +153,7 @@ impl Decoder {
 
     /// Returns whether nothing more can be read.
     pub(super) fn is_over(&self) -> bool {
-        self.state == DecoderState::Over
+        self.state == DecoderState::Ended
     }
 
     /// Returns whether further bytes are accepted; counts bytes after the end.
@@ -159,7 +161,7 @@ impl Decoder {
         if self.complete {
             self.counts.trailing_bytes += bytes as u64;
         }
-        !self.finished && self.state != DecoderState::Over
+        !self.finished && self.state != DecoderState::Ended
     }
 
     /// Returns the number of consumed bytes of the window; the next window begins after them.
@@ -238,7 +240,7 @@ impl Decoder {
                 SequencePoint::decode(&mut r, self.framing.format()).ok().map(StreamItem::SequencePoint)
             }
             Step::End => Some(StreamItem::End),
-            Step::Again | Step::Starved | Step::Waiting => None,
+            Step::Continue | Step::NeedsInput | Step::Waiting => None,
         }
     }
 

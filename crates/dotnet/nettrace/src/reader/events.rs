@@ -44,7 +44,7 @@ impl Decoder {
                 }
             }
             match self.advance(window)? {
-                Step::Starved => return Ok(()),
+                Step::NeedsInput => return Ok(()),
                 step => {
                     if let Some(item) = self.item(step, window) {
                         visit(item);

@@ -167,8 +167,8 @@ impl InOrder {
                     self.release_all();
                     self.then = Some(step);
                 }
-                Step::Starved if self.decoder.is_over() && !self.runs.is_empty() => self.release_all(),
-                Step::Starved | Step::Again => return Ok(None),
+                Step::NeedsInput if self.decoder.is_over() && !self.runs.is_empty() => self.release_all(),
+                Step::NeedsInput | Step::Continue => return Ok(None),
                 Step::Header | Step::Metadata(_) | Step::SequencePoint => {
                     if matches!(step, Step::SequencePoint) {
                         self.settled = None;

@@ -34,7 +34,7 @@ impl<'a> Items<'a> {
         let step = loop {
             let window = window(self.direct, self.bytes, self.used, &self.reader.queue);
             match self.reader.decoder.step(window)? {
-                Step::Starved if self.more() => {}
+                Step::NeedsInput if self.more() => {}
                 step => break step,
             }
         };

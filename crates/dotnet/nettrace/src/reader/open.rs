@@ -19,7 +19,7 @@ impl Decoder {
         size: usize,
     ) -> Result<Step, Error> {
         let offset = self.here();
-        let Some(payload) = self.pending(window).get(..size) else { return Ok(Step::Starved) };
+        let Some(payload) = self.pending(window).get(..size) else { return Ok(Step::NeedsInput) };
         if !self.held_back {
             self.removed.drain().for_each(|index| self.tables.threads.remove(index));
         } else if self.tables.are_changed_by(kind, Bytes::at(payload, offset)) {
@@ -32,8 +32,8 @@ impl Decoder {
             Ok((state, step)) => {
                 self.state = state;
                 match (state, step) {
-                    (DecoderState::Between, Step::Again) => self.at += size,
-                    (DecoderState::Between | DecoderState::Bare, _) => self.release = size,
+                    (DecoderState::Between, Step::Continue) => self.at += size,
+                    (DecoderState::Between | DecoderState::Unframed, _) => self.release = size,
                     _ => {}
                 }
                 Ok(step)
@@ -64,33 +64,33 @@ impl Decoder {
                 }
                 self.header = Some(header);
                 let bare = format == Format::NetPerf1;
-                return Ok((if bare { DecoderState::Bare } else { DecoderState::Between }, Step::Header));
+                return Ok((if bare { DecoderState::Unframed } else { DecoderState::Between }, Step::Header));
             }
             ObjectKind::Event if format == Format::NetPerf3 => {
-                return Ok((DecoderState::NetPerf { truncated: false }, Step::Again));
+                return Ok((DecoderState::NetPerf { truncated: false }, Step::Continue));
             }
             ObjectKind::Event => {
                 self.blobs = Blobs::start(r.rest(), r.offset())?;
-                return Ok((DecoderState::Events { truncated: false }, Step::Again));
+                return Ok((DecoderState::Events { truncated: false }, Step::Continue));
             }
             ObjectKind::Metadata if format == Format::Nettrace6 => {
                 let header = usize::from(r.u16("size of the block header")?);
                 r.bytes(header, "block header")?;
                 self.row = 2 + header;
-                return Ok((DecoderState::Rows, Step::Again));
+                return Ok((DecoderState::Rows, Step::Continue));
             }
             ObjectKind::Metadata => {
                 self.blobs = Blobs::start(r.rest(), r.offset())?;
-                return Ok((DecoderState::Definitions, Step::Again));
+                return Ok((DecoderState::Definitions, Step::Continue));
             }
             ObjectKind::Stack => {
                 self.tables.stacks.add_block(r, self.limits.max_stack_bytes)?;
-                Step::Again
+                Step::Continue
             }
             ObjectKind::LabelList => {
                 let known = self.tables.labels.add_block(r, self.limits.max_label_bytes)?;
                 self.counts.unknown_labels += u64::from(!known);
-                Step::Again
+                Step::Continue
             }
             ObjectKind::SequencePoint => {
                 // Ids are reassigned, even if the rest of the point is invalid.
@@ -101,7 +101,7 @@ impl Decoder {
             }
             ObjectKind::Thread => {
                 self.introduce_threads(r)?;
-                Step::Again
+                Step::Continue
             }
             ObjectKind::RemoveThread => {
                 while !r.is_empty() {
@@ -113,10 +113,10 @@ impl Decoder {
                         self.removed.insert(index);
                     }
                 }
-                Step::Again
+                Step::Continue
             }
             // Unreachable.
-            ObjectKind::Unknown => Step::Again,
+            ObjectKind::Unknown => Step::Continue,
         };
         Ok((DecoderState::Between, step))
     }

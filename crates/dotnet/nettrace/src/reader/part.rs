@@ -50,7 +50,7 @@ impl Decoder {
     /// Reads a frame for the information that later parts need. `None` if nothing more can be read.
     pub(crate) fn pass(&mut self, frame: &[u8]) -> Option<()> {
         while self.for_each(frame, &mut |_| {}).is_err() {}
-        (self.state != DecoderState::Over).then_some(())
+        (self.state != DecoderState::Ended).then_some(())
     }
 
     /// Sets the offset of the next frame.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_discover::FileView;
 use runtap_model::text::acts_unseen;
-use runtap_os::output::{PendingFile, copy, same, temporary_name};
+use runtap_os::output::{PendingFile, copy, is_same_file, temporary_name};
 use runtap_transport::Folder;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
@@ -99,7 +99,7 @@ impl WriteStrategy {
         let seen = view
             .metadata(&told.theirs)
             .map_err(|_unseen| "its user is not permitted to write to that directory")?;
-        if !same(&seen, &ours) {
+        if !is_same_file(&seen, &ours) {
             return Err("the target sees a different directory at that path".to_owned());
         }
         usable(view, &told.theirs)?;

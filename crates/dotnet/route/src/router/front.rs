@@ -11,11 +11,11 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::board::RuntimeRegistry;
-use super::crowd::{ClientPool, Origin, Progress};
+use super::client_pool::{ClientPool, Origin, Progress};
 use super::link::{Acceptor, Link};
 use super::notice::Notice;
 use super::relay::Relay;
+use super::runtime_registry::RuntimeRegistry;
 
 /// The pause if the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
@@ -32,38 +32,38 @@ pub enum Front {
 
 impl Front {
     /// Serves tools forever.
-    pub(crate) async fn serve(&self, relay: &Relay, board: Option<&Arc<RuntimeRegistry>>) {
-        match (self, board) {
+    pub(crate) async fn serve(&self, relay: &Relay, registry: Option<&Arc<RuntimeRegistry>>) {
+        match (self, registry) {
             (Self::Listen(gate), _) => listen(gate, relay).await,
             (Self::Connect(tool), None) => connect_for_one(tool, relay).await,
-            (Self::Connect(tool), Some(board)) => connect_for_each(tool, relay, board).await,
+            (Self::Connect(tool), Some(registry)) => connect_for_each(tool, relay, registry).await,
         }
     }
 }
 
 /// Serves tools that connect.
 async fn listen(gate: &Acceptor, relay: &Relay) {
-    let mut crowd =
-        ClientPool::new(relay.limits().connections, relay.limits().silent, relay.teller().clone());
+    let mut pool =
+        ClientPool::new(relay.limits().connections, relay.limits().silent, relay.reporter().clone());
     loop {
         let (link, who) = match gate.accept().await {
             Ok(accepted) => accepted,
             Err(_out_of_descriptors) => {
-                crowd.disconnect_one();
+                pool.disconnect_one();
                 sleep(OUT_OF_DESCRIPTORS).await;
                 continue;
             }
         };
-        relay.teller().connection();
+        relay.reporter().connection();
         let origin = Origin::of_link(&link);
-        let permit = crowd.admit().await;
+        let permit = pool.admit().await;
         let progress = Progress::default();
         let (serving, its) = (relay.clone(), progress.clone());
         let task = relay.spawn(async move {
             serving.serve(link, &who, None, &its, || {}).await;
             drop(permit);
         });
-        crowd.enter(task, progress, origin);
+        pool.enter(task, progress, origin);
     }
 }
 
@@ -77,17 +77,17 @@ async fn connect_for_one(tool: &Endpoint, relay: &Relay) {
 }
 
 /// Connects to the tool on behalf of each runtime that connects, when it waits for a request.
-async fn connect_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<RuntimeRegistry>) {
-    let mut arrivals = board.arrivals();
+async fn connect_for_each(tool: &Endpoint, relay: &Relay, registry: &Arc<RuntimeRegistry>) {
+    let mut arrivals = registry.arrivals();
     let mut connecting = JoinSet::new();
     loop {
         tokio::select! {
             Some(arrival) = arrivals.recv() => {
-                let (tool, relay, board) = (tool.clone(), relay.clone(), Arc::clone(board));
+                let (tool, relay, registry) = (tool.clone(), relay.clone(), Arc::clone(registry));
                 connecting.spawn(async move {
                     tokio::select! {
                         biased;
-                        () = board.is_gone(&arrival) => {}
+                        () = registry.is_gone(&arrival) => {}
                         () = connect_tool(&tool, arrival.advertise, &relay) => {}
                     }
                 });
@@ -104,20 +104,20 @@ async fn connect_tool(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
     let may_know = |peer: Peer| {
         let trusted = peer.uid == 0 || peer.uid == my_uid();
         if !trusted && told.replace(peer.uid) != Some(peer.uid) {
-            relay.teller().tell(&Notice::ForeignTool { uid: peer.uid });
+            relay.reporter().report(&Notice::ForeignTool { uid: peer.uid });
         }
         trusted
     };
     let serve = |stream: Stream| {
         let (relay, gone, cookie) = (relay.clone(), Arc::clone(&gone), advertise.runtime_cookie);
         async move {
-            let (tell, free) = oneshot::channel();
+            let (done, free) = oneshot::channel();
             let serving = relay.clone();
-            relay.teller().connection();
+            relay.reporter().connection();
             relay.spawn(async move {
                 let free = || {
                     // The receiver is gone when the router stops.
-                    let _ = tell.send(());
+                    let _ = done.send(());
                 };
                 let progress = Progress::default();
                 serving.serve(Link::Local(stream), "the tool", Some(cookie), &progress, free).await;

@@ -12,10 +12,10 @@ use tokio::io::AsyncReadExt;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::board::RuntimeRegistry;
-use super::crowd::Origin;
+use super::client_pool::Origin;
 use super::link::{Acceptor, Link};
 use super::notice::Notice;
+use super::runtime_registry::RuntimeRegistry;
 
 /// The maximum number of connections that have not identified themselves.
 const GREETING: usize = 64;
@@ -30,7 +30,7 @@ struct Greeting {
 }
 
 /// Accepts runtimes forever.
-pub(crate) async fn accept(board: Arc<RuntimeRegistry>, gate: Acceptor) {
+pub(crate) async fn accept(registry: Arc<RuntimeRegistry>, gate: Acceptor) {
     let mut tasks = JoinSet::new();
     // Oldest first.
     let mut greetings = Vec::new();
@@ -41,36 +41,36 @@ pub(crate) async fn accept(board: Arc<RuntimeRegistry>, gate: Acceptor) {
         let (link, who) = match accepted {
             Ok(accepted) => accepted,
             Err(_out_of_descriptors) => {
-                disconnect_one(&board, &mut greetings);
+                disconnect_one(&registry, &mut greetings);
                 sleep(OUT_OF_DESCRIPTORS).await;
                 continue;
             }
         };
         if greetings.len() >= GREETING {
-            disconnect_one(&board, &mut greetings);
+            disconnect_one(&registry, &mut greetings);
         }
         let origin = Origin::of_link(&link);
-        let (board, name) = (Arc::clone(&board), who.clone());
+        let (registry, name) = (Arc::clone(&registry), who.clone());
         let task = tasks.spawn(async move {
-            let why = match timeout(board.limits.advertise, greet(link)).await {
-                Ok(Ok((advertise, link))) => return board.runtime_connected(advertise, link, origin),
+            let why = match timeout(registry.limits.advertise, greet(link)).await {
+                Ok(Ok((advertise, link))) => return registry.runtime_connected(advertise, link, origin),
                 Ok(Err(error)) => error.to_string(),
                 Err(_elapsed) => "it did not identify itself in time".to_owned(),
             };
-            board.teller.tell(&Notice::NoRuntime { who: name, why });
+            registry.reporter.report(&Notice::NoRuntime { who: name, why });
         });
         greetings.push(Greeting { task, who, origin });
     }
 }
 
 /// Disconnects the oldest connection of the origin with the most connections, if there is one that has not identified itself.
-fn disconnect_one(board: &RuntimeRegistry, greetings: &mut Vec<Greeting>) {
+fn disconnect_one(registry: &RuntimeRegistry, greetings: &mut Vec<Greeting>) {
     let shares: Shares<Origin> = greetings.iter().map(|greeting| greeting.origin).collect();
     let oldest = greetings.iter().position(|greeting| shares.has_most(&greeting.origin));
     if let Some(Greeting { task, who, .. }) = oldest.map(|at| greetings.remove(at)) {
         task.abort();
         let why = "it had not identified itself when other connections arrived".to_owned();
-        board.teller.tell(&Notice::NoRuntime { who, why });
+        registry.reporter.report(&Notice::NoRuntime { who, why });
     }
 }
 

@@ -6,13 +6,13 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::board::RuntimeRegistry;
 use super::places::Entry;
+use super::runtime_registry::RuntimeRegistry;
 
 /// A connection of a runtime. In use until dropped.
 #[derive(Debug)]
 pub(crate) struct InUse {
-    board: Arc<RuntimeRegistry>,
+    registry: Arc<RuntimeRegistry>,
     cookie: Uuid,
     /// Closed when the runtime has lost its place.
     place: watch::Receiver<()>,
@@ -20,10 +20,10 @@ pub(crate) struct InUse {
 
 impl InUse {
     /// Starts the use of a connection of this runtime.
-    pub(super) fn begin(board: &Arc<RuntimeRegistry>, entry: &mut Entry) -> Self {
+    pub(super) fn begin(registry: &Arc<RuntimeRegistry>, entry: &mut Entry) -> Self {
         entry.active += 1;
-        let (board, cookie) = (Arc::clone(board), entry.advertise.runtime_cookie);
-        Self { board, cookie, place: entry.place.subscribe() }
+        let (registry, cookie) = (Arc::clone(registry), entry.advertise.runtime_cookie);
+        Self { registry, cookie, place: entry.place.subscribe() }
     }
 
     /// Returns the cookie of the runtime.
@@ -44,7 +44,7 @@ impl InUse {
 
     /// Changes the entry, unless the runtime has lost its place and connected again.
     fn change(&self, change: impl FnOnce(&mut Entry)) {
-        let mut places = self.board.lock();
+        let mut places = self.registry.lock();
         if self.place.has_changed().is_ok()
             && let Some(entry) = places.find(self.cookie)
         {
@@ -59,6 +59,6 @@ impl Drop for InUse {
             entry.active = entry.active.saturating_sub(1);
             entry.seen = Instant::now();
         });
-        self.board.changed.notify_waiters();
+        self.registry.changed.notify_waiters();
     }
 }

@@ -28,8 +28,7 @@
 //! The module prints nothing and does not select processes.
 
 mod back;
-mod board;
-mod crowd;
+mod client_pool;
 mod dsrouter;
 mod front;
 mod greeting;
@@ -46,6 +45,7 @@ mod places;
 mod pump;
 mod relay;
 mod request;
+mod runtime_registry;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 pub use self::back::{Back, RuntimeAddress, RuntimeConnectError};
-use self::board::RuntimeRegistry;
 pub use self::dsrouter::{Unsupported, normalize_args};
 pub use self::front::Front;
 pub use self::limits::Limits;
@@ -64,6 +63,7 @@ use self::notice::NoticeReporter;
 pub use self::notice::{Notice, Statistics};
 pub use self::offer::Offer;
 pub use self::relay::Relay;
+use self::runtime_registry::RuntimeRegistry;
 
 /// Why a router stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +82,14 @@ pub struct Router {
     back: Back,
     limits: Limits,
     runtime_timeout: Option<Duration>,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
 }
 
 impl Router {
     /// Creates a router between these two sides.
     pub fn new(front: Front, back: Back) -> Self {
-        let (limits, teller) = (Limits::default(), NoticeReporter::default());
-        Self { front, back, limits, runtime_timeout: None, teller }
+        let (limits, reporter) = (Limits::default(), NoticeReporter::default());
+        Self { front, back, limits, runtime_timeout: None, reporter }
     }
 
     /// Sets the limits.
@@ -108,34 +108,34 @@ impl Router {
 
     /// Sets a callback for notices. It must not block.
     #[must_use]
-    pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        self.teller = self.teller.telling(tell);
+    pub fn on_notice(mut self, callback: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.reporter = self.reporter.with_callback(callback);
         self
     }
 
     /// Returns the live statistics.
     pub fn statistics(&self) -> Arc<Statistics> {
-        self.teller.statistics()
+        self.reporter.statistics()
     }
 
     /// Runs until `until` is ready, or there has been no runtime for the time limit. Then no more clients are accepted, and pending
     /// ones have [`Limits::shut_down`] to finish.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
-        let Self { front, back, limits, runtime_timeout, teller } = self;
+        let Self { front, back, limits, runtime_timeout, reporter } = self;
         let mut background = JoinSet::new();
-        let (supply, board) = match back {
+        let (supply, registry) = match back {
             Back::Connect(address) => (relay::Supply::Connect(Arc::new(address)), None),
             Back::Listen(gate) => {
-                let board = Arc::new(RuntimeRegistry::new(limits.clone(), teller.clone()));
-                background.spawn(greeting::accept(Arc::clone(&board), gate));
-                (relay::Supply::Board(Arc::clone(&board)), Some(board))
+                let registry = Arc::new(RuntimeRegistry::new(limits.clone(), reporter.clone()));
+                background.spawn(greeting::accept(Arc::clone(&registry), gate));
+                (relay::Supply::Registry(Arc::clone(&registry)), Some(registry))
             }
         };
-        let relay = Relay::new(supply, limits.clone(), teller.clone());
+        let relay = Relay::new(supply, limits.clone(), reporter.clone());
         let ended = tokio::select! {
             () = until => Ended::Stopped,
-            () = no_runtime(board.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,
-            () = front.serve(&relay, board.as_ref()) => Ended::Stopped,
+            () = no_runtime(registry.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,
+            () = front.serve(&relay, registry.as_ref()) => Ended::Stopped,
         };
         drop(front);
         background.shutdown().await;
@@ -145,10 +145,10 @@ impl Router {
 }
 
 /// Waits until there has been no runtime for this time. Never ready without a limit.
-async fn no_runtime(board: Option<&RuntimeRegistry>, relay: &Relay, limit: Option<Duration>) {
+async fn no_runtime(registry: Option<&RuntimeRegistry>, relay: &Relay, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
-    match board {
-        Some(board) => board.deserted(limit).await,
+    match registry {
+        Some(registry) => registry.deserted(limit).await,
         None => {
             // A runtime that listens counts as present if it answers a query.
             if timeout(limit, relay.identify_patiently()).await.is_ok() {

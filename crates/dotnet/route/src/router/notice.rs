@@ -212,24 +212,24 @@ impl Statistics {
 }
 
 /// A callback for notices.
-type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+type Callback = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 /// Counts events and forwards notices.
 #[derive(Clone, Default)]
 pub(crate) struct NoticeReporter {
     statistics: Arc<Statistics>,
-    tell: Option<Tell>,
+    callback: Option<Callback>,
 }
 
 impl fmt::Debug for NoticeReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Teller").field("statistics", &self.statistics).finish_non_exhaustive()
+        f.debug_struct("NoticeReporter").field("statistics", &self.statistics).finish_non_exhaustive()
     }
 }
 
 impl NoticeReporter {
-    pub(crate) fn telling(self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        Self { tell: Some(Arc::new(tell)), ..self }
+    pub(crate) fn with_callback(self, callback: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        Self { callback: Some(Arc::new(callback)), ..self }
     }
 
     pub(crate) fn statistics(&self) -> Arc<Statistics> {
@@ -247,7 +247,7 @@ impl NoticeReporter {
     /// Reports that a runtime found no place.
     pub(crate) fn without_place(&self, process_id: u64, places: usize) {
         let count = self.statistics.without_place.fetch_add(1, Ordering::Relaxed) + 1;
-        self.tell(&Notice::NoPlace { process_id, places, count });
+        self.report(&Notice::NoPlace { process_id, places, count });
     }
 
     /// Counts a request of this many bytes. Its outcome may be known much later, or never.
@@ -261,7 +261,7 @@ impl NoticeReporter {
     }
 
     /// Counts a notice and forwards it.
-    pub(crate) fn tell(&self, notice: &Notice) {
+    pub(crate) fn report(&self, notice: &Notice) {
         let count = &self.statistics;
         match notice {
             Notice::Runtime { .. } => {
@@ -278,8 +278,8 @@ impl NoticeReporter {
             }
             _ => {}
         }
-        if let Some(tell) = &self.tell {
-            tell(notice);
+        if let Some(callback) = &self.callback {
+            callback(notice);
         }
     }
 }

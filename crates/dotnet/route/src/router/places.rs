@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::crowd::Origin;
+use super::client_pool::Origin;
 use super::link::Link;
 
 /// The maximum number of known runtimes.

@@ -13,7 +13,7 @@ use runtap_diag_proto::{Command, ErrorReply, Reply, Request, SessionId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
-use super::crowd::{Progress, Stage};
+use super::client_pool::{Progress, Stage};
 use super::half::Half;
 use super::limits::Limits;
 use super::link::Link;
@@ -56,7 +56,7 @@ pub(crate) async fn pump(
     runtime: Link,
     mut tap: Tap,
     limits: &Limits,
-    teller: &NoticeReporter,
+    reporter: &NoticeReporter,
     on_reply: impl FnOnce(),
     stop: impl AsyncFnOnce(SessionId) -> bool,
 ) -> io::Result<Carried> {
@@ -120,7 +120,7 @@ pub(crate) async fn pump(
             if let Err(error) = write(&mut to_client, bytes, limit).await {
                 return Ok((carried, Some(error)));
             }
-            teller.sent_to_client(n);
+            reporter.sent_to_client(n);
             carried.bytes += n as u64;
         }
         to_client.shutdown().await?;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use super::Reason;
 use super::descriptor::parts;
 use super::method::offset;
-use super::tables::Tables;
+use super::tables::AttributeWriter;
 use crate::code::{Frame, FrameKind, VerificationType};
 
 /// The maximum number of types in complete frames, which methods from compilers do not reach.
@@ -60,7 +60,7 @@ impl From<FrameState> for FrameKind {
     }
 }
 
-impl Tables<'_, '_, '_> {
+impl AttributeWriter<'_, '_, '_> {
     /// Returns the frames at their new offsets, including added ones.
     pub(super) fn frames(&mut self, frames: Vec<Frame>) -> Result<Vec<Frame>, Reason> {
         // The frames, each with the number of its instruction.

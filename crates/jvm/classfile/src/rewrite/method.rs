@@ -4,7 +4,7 @@
 use super::additions::{Additions, ProbeCalls};
 use super::constructor::{Constructor, InitState, Target, TargetKind};
 use super::layout::Layout;
-use super::tables::{Tables, Unwinding};
+use super::tables::{AttributeWriter, Unwinding};
 use super::{Candidate, Delegate, Lines, Reason, emit, lines};
 use crate::attribute::LineNumber;
 use crate::bytes::{Layout as _, Output};
@@ -257,8 +257,9 @@ pub(super) fn rewrite<'a>(
         attribute.u16(code.max_locals);
         attribute.counted("code_length", |to| to.bytes(&output.finish().unwrap_or_default()));
         handlers.write(attribute);
-        let mut tables = Tables { class, candidate, body: &body, layout: &layout, unwinding, additions };
-        result = tables.write(&code.attributes, attribute);
+        let mut writer =
+            AttributeWriter { class, candidate, body: &body, layout: &layout, unwinding, additions };
+        result = writer.write(&code.attributes, attribute);
     });
     result?;
     let (start, end) = (raw.offset - 4, raw.offset + raw.data.len());

@@ -13,8 +13,8 @@ use crate::bytes::{Layout as _, Output};
 /// The first version of class files that requires stack maps.
 const FIRST_VERSION_WITH_FRAMES: u16 = 50;
 
-/// The data for writing the attributes.
-pub(super) struct Tables<'t, 'p, 'a> {
+/// Writes the attributes of changed code.
+pub(super) struct AttributeWriter<'t, 'p, 'a> {
     pub(super) class: &'t ClassFile<'a>,
     pub(super) candidate: &'t Candidate<'a>,
     pub(super) body: &'t Body<'a>,
@@ -32,12 +32,14 @@ pub(super) struct Unwinding {
 }
 
 impl Unwinding {
+    /// Returns whether there is a handler.
     pub(super) fn any(self) -> bool {
         self.initialized.is_some() || self.uninitialized.is_some()
     }
 }
 
-impl<'a> Tables<'_, '_, 'a> {
+impl<'a> AttributeWriter<'_, '_, 'a> {
+    /// Writes all attributes, and a stack map if the code needs a new one.
     pub(super) fn write(&mut self, attributes: &Attributes<'a>, output: &mut Output) -> Result<(), Reason> {
         let pool = self.class.pool();
         let has_frames = attributes.find(pool, "StackMapTable")?.is_some();
@@ -58,6 +60,7 @@ impl<'a> Tables<'_, '_, 'a> {
         Ok(())
     }
 
+    /// Writes the content of one attribute.
     fn attribute(&mut self, raw: &RawAttribute<'a>, output: &mut Output) -> Result<(), Reason> {
         let pool = self.class.pool();
         let name = raw.name(pool)?;
@@ -94,6 +97,7 @@ impl<'a> Tables<'_, '_, 'a> {
         Ok(())
     }
 
+    /// Returns the variables at their new offsets.
     fn variables(&self, mut variables: Vec<LocalVariable>) -> Result<Vec<LocalVariable>, Reason> {
         for variable in &mut variables {
             (variable.start_pc, variable.length) = self.range(variable.start_pc, variable.length)?;
@@ -101,6 +105,7 @@ impl<'a> Tables<'_, '_, 'a> {
         Ok(variables)
     }
 
+    /// Returns the annotation at its new offsets.
     fn annotation(&self, mut annotation: TypeAnnotation) -> Result<TypeAnnotation, Reason> {
         match &mut annotation.target {
             Target::LocalVariable { ranges, .. } => {
@@ -128,8 +133,9 @@ impl<'a> Tables<'_, '_, 'a> {
         offset(self.layout.place(number).label)
     }
 
+    /// Returns the new start and the new length of a range.
     fn range(&self, start: u16, length: u16) -> Result<(u16, u16), Reason> {
-        let wrong = Reason::Misplaced("the end of a variable");
+        let misplaced_end = Reason::Misplaced("the end of a variable");
         let end = usize::from(start) + usize::from(length);
         let number = if end == self.body.length { Some(self.body.ops.len()) } else { self.body.find(end) };
         let new_start = if usize::from(start) == self.body.length {
@@ -141,7 +147,7 @@ impl<'a> Tables<'_, '_, 'a> {
         if length == 0 {
             return Ok((new_start, 0));
         }
-        let end = offset(self.layout.end_before(number.ok_or_else(|| wrong.clone())?))?;
-        Ok((new_start, end.checked_sub(new_start).ok_or(wrong)?))
+        let end = offset(self.layout.end_before(number.ok_or_else(|| misplaced_end.clone())?))?;
+        Ok((new_start, end.checked_sub(new_start).ok_or(misplaced_end)?))
     }
 }

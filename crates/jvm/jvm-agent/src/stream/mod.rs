@@ -1,12 +1,12 @@
 //! The conversion of events from rings to messages for HQ.
 //!
 //! Owns: threads with their wire ids and sequence numbers, the names that were sent, and the buffer of each data connection.
-//! `f1` and `old` implement the two kinds of messages. Does not open sockets or read clocks.
+//! `f1` and `numbered` implement the two kinds of messages. Does not open sockets or read clocks.
 
 mod constructors;
 mod f1;
 mod losses;
-mod old;
+mod numbered;
 #[cfg(test)]
 mod tests;
 
@@ -306,7 +306,7 @@ impl Stream {
         if let Some((_, thread)) = &mut self.current {
             thread.constructors.is_last = false;
         }
-        if self.is_f1() { self.event_f1(event) } else { self.event_old(event) }
+        if self.is_f1() { self.event_f1(event) } else { self.event_numbered(event) }
     }
 
     /// Handles the end of a call, which also ends the calls that it made. If a probe had no stack left to report that

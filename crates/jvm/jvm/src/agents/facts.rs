@@ -15,7 +15,7 @@ pub struct AgentFacts {
     pub peer: SocketAddr,
     /// The dialect that the agent speaks.
     pub dialect: Dialect,
-    /// The run number in the agent's configuration.
+    /// The number of the run in the agent's configuration.
     pub run: u8,
     /// The process, as far as the agent has reported it.
     pub process: Option<AgentProcess>,
@@ -33,9 +33,11 @@ pub struct AgentFacts {
     pub partial: bool,
     /// The rules that the agent has broken on its connections.
     pub broken: BrokenRules,
-    /// The numbers of notices about repeated events of the agent.
+    /// The number of notices about modes.
     pub(super) mode_notices: u64,
+    /// The number of notices about the process.
     pub(super) process_notices: u64,
+    /// The number of notices about errors of the agent.
     pub(super) error_notices: u64,
 }
 
@@ -66,7 +68,7 @@ impl AgentFacts {
     }
 
     /// Records a violation, and returns the number of violations of its rule so far.
-    pub(super) fn violation(&mut self, violation: &Violation) -> u64 {
+    pub(super) fn record_violation(&mut self, violation: &Violation) -> u64 {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
         // Data before the violation is complete; data after it is missing.
         self.partial |= violation.rule.loses() || violation.rule.is_early_end();

@@ -269,7 +269,7 @@ impl WatchState {
                 notice(Weight::Warning, News::Displaced { process, user, newcomer, silent })
             }
             Event::Violation(ref violation) => {
-                let count = facts.violation(violation);
+                let count = facts.record_violation(violation);
                 notice(Weight::Warning, News::Event(event)).limited(count)
             }
             Event::Data(open) => {

@@ -40,13 +40,13 @@ impl Child {
     /// Starts the command and returns its output. For libtest, the output includes standard error, where cargo names
     /// the binaries that start and that fail.
     pub(crate) fn start(
-        keeper: &[OsString],
+        reaper: &[OsString],
         words: &[OsString],
         directory: Option<&Path>,
         format: Format,
     ) -> io::Result<(Arc<Self>, PipeReader)> {
         let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
-        let mut command = Command::new(keeper, words)?;
+        let mut command = Command::new(reaper, words)?;
         let settings = command.settings();
         // These describe this application, not applications that the command may start.
         settings.env_remove(EXECUTION_ID).env_remove(ATTEMPT_NUMBER);

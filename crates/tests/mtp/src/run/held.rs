@@ -1,5 +1,7 @@
-//! Rows that wait for a later process: results that were held back when their process was stopped because of another
-//! test, which count if no later process has results for their rows, and rows that a process did not run.
+//! Rows whose outcome a later process decides.
+//!
+//! A process that is stopped because of one test may have reported results of other tests. Such a result is held back,
+//! and counts if no later process reports the same row. Rows that a process did not run are remembered, too.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -24,6 +26,7 @@ fn row_of(name: &str) -> &str {
 }
 
 impl HeldRows {
+    /// Holds back a result.
     pub(super) fn hold(&mut self, held: HeldResult) {
         let rows = self.tests.entry(held.result.uid.clone()).or_default();
         rows.entry(row_of(&held.result.name).to_owned()).or_default().push((self.count, held));
@@ -31,7 +34,7 @@ impl HeldRows {
     }
 
     /// Adds a row that a process did not run.
-    pub(super) fn miss(&mut self, uid: String, name: String) {
+    pub(super) fn add_missing(&mut self, uid: String, name: String) {
         self.missing.entry(uid).or_default().insert(name);
     }
 
@@ -132,7 +135,7 @@ mod tests {
         let mut held = HeldRows::default();
         assert_eq!(held.not_run(), None);
         for name in ["x", "y"] {
-            held.miss("b".to_owned(), name.to_owned());
+            held.add_missing("b".to_owned(), name.to_owned());
         }
         held.replace(&result("x", TestOutcome::Skipped));
         let Some(ModuleFailure::NotRun(text)) = held.not_run() else { panic!("y has no result") };

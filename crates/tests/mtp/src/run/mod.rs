@@ -260,7 +260,7 @@ impl<'a> Coordinator<'a> {
             module.own_failures.push(ModuleFailure::ExitCode(code::TESTS_FAILED));
         }
         done.held.into_iter().for_each(|held| module.held.hold(held));
-        done.rows.into_iter().for_each(|(uid, name)| module.held.miss(uid, name));
+        done.rows.into_iter().for_each(|(uid, name)| module.held.add_missing(uid, name));
         let mut follow = Vec::new();
         let has_culprit = |suspects: &Suspects| done.culprits.iter().any(|uid| suspects.uids.contains(uid));
         module.unexplained.retain(|suspects| !has_culprit(suspects));

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{CHUNK, Options};
+use super::{Options, TESTS_PER_CHUNK};
 use crate::{Artifact, Attempt, Module, Source, TestOutcome, TestResult, Totals, json, text, time, trouble};
 
 const FLAKY: u8 = 1;
@@ -21,7 +21,7 @@ pub(super) fn write(source: &impl Source, w: &mut impl Write, options: &Options)
     let places = in_order(source)?;
     write_index(source, w, &places)?;
     let mut budget = Budget { left: options.total, options: *options };
-    for (chunk, places) in places.chunks(CHUNK).enumerate() {
+    for (chunk, places) in places.chunks(TESTS_PER_CHUNK).enumerate() {
         write!(w, "<script type=\"application/json\" id=\"details-{chunk}\">[")?;
         for (i, &(_, number, index)) in places.iter().enumerate() {
             let result = source.result(number, index)?;
@@ -68,7 +68,7 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
         interrupted: run.interrupted.as_deref().map(|why| text::plain(why).into_owned()),
         trouble: trouble(source)?.map(|why| text::plain(&why).into_owned()),
         totals: totals.iter().fold(Totals::default(), Totals::plus),
-        chunk: CHUNK,
+        chunk: TESTS_PER_CHUNK,
         modules: source
             .modules()
             .iter()

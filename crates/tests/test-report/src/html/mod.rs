@@ -9,7 +9,7 @@
 //! | modules | counts, time, exit code, messages, artifacts |
 //!
 //! The data is JSON in elements that browsers do not execute: first the index of the list, then the details of
-//! [`CHUNK`] tests at a time, which the page parses when a test is opened. Texts of tests are only used as text nodes;
+//! [`TESTS_PER_CHUNK`] tests at a time, which the page parses when a test is opened. Texts of tests are only used as text nodes;
 //! `<` never occurs in the data, and a content security policy allows only the page's own script and style, by their
 //! hashes. `page.js` renders rows as they are scrolled into view. Omissions because of the size are marked on the page.
 
@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{Source, text, time};
 
 /// The number of tests whose details are in one element.
-pub const CHUNK: usize = 128;
+pub const TESTS_PER_CHUNK: usize = 128;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
@@ -49,7 +49,8 @@ impl Default for Options {
 
 /// Writes the page.
 ///
-/// Returns errors of the writer and of the source.
+/// # Errors
+/// Returns an error of the writer or of the source.
 pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::Result<()> {
     let run = source.run();
     let totals = source.all_totals()?;
@@ -64,8 +65,8 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     };
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(STYLE)
+        csp_source(SCRIPT),
+        csp_source(STYLE)
     );
     write!(
         w,
@@ -86,7 +87,7 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
 }
 
 /// Returns the source expression of a content security policy that allows only this text.
-fn hash(text: &str) -> String {
+fn csp_source(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 

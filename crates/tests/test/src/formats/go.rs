@@ -24,7 +24,8 @@ use crate::formats::test_output::{OutputSize, TestOutput};
 
 use self::build::Builds;
 use self::text::{
-    after_verdict, detail, end_within, has_panic, messages, outcome_of, place, start_within, without_frames,
+    after_verdict, detail, has_panic, location_of, messages, outcome_of, parse_end_marker,
+    parse_start_marker, without_markers,
 };
 
 #[derive(Debug, Deserialize)]
@@ -93,12 +94,12 @@ impl Package {
             _ => test.clone(),
         };
         let mut before = text;
-        if let Some((head, name, outcome, duration)) = end_within(text)
+        if let Some((head, name, outcome, duration)) = parse_end_marker(text)
             && let Some(running) = self.tests.get_mut(name)
         {
             running.ended = Some((outcome, duration));
             before = if head.trim_start().is_empty() { text } else { head };
-        } else if let Some((head, name)) = start_within(text) {
+        } else if let Some((head, name)) = parse_start_marker(text) {
             if !self.tests.contains_key(name) {
                 let case = Case::new(&suite(package), ".", name, Outcome::Passed);
                 out.push(Event::Started { uid: case.uid, name: case.name });
@@ -171,7 +172,7 @@ impl Package {
         let own = self.output.take(held);
         let mut own = if is_told { String::new() } else { own };
         let own_outcome = outcome_of(&own);
-        let mut own_detail = own_outcome.map(|_| detail(&without_frames(&own)));
+        let mut own_detail = own_outcome.map(|_| detail(&without_markers(&own)));
         for (test, running) in self.tests {
             let mut said = running.printed.take(held);
             let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(Outcome::Error);
@@ -189,7 +190,7 @@ impl Package {
                     };
                     mem::replace(detail, short)
                 }
-                None => detail(&without_frames(&said)),
+                None => detail(&without_markers(&said)),
             });
             said.push_str(&mem::take(&mut own));
             case.stdout = said;
@@ -336,13 +337,13 @@ fn events_in(text: &str) -> &str {
 fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
     let mut case = Case::new(&suite(package), ".", test, outcome);
     case.duration = duration;
-    let said = without_frames(printed);
+    let said = without_markers(printed);
     match outcome {
         Outcome::Skipped => case.reason = messages(&said),
         Outcome::Failed => case.detail = Some(detail(&said)),
         Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
     }
-    case.place = said.lines().find_map(place).map(|(file, line)| (file.to_owned(), line));
+    case.place = said.lines().find_map(location_of).map(|(file, line)| (file.to_owned(), line));
     case.stdout = said;
     Event::Ended(Box::new(case))
 }

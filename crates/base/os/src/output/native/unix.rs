@@ -156,15 +156,15 @@ pub fn reopened(file: &File, path: &Path) -> io::Result<File> {
 
 /// Returns whether two paths refer to the same file.
 pub fn is_same_path(a: &Path, b: &Path) -> bool {
-    matches!((a.metadata(), b.metadata()), (Ok(a), Ok(b)) if same(&a, &b))
+    matches!((a.metadata(), b.metadata()), (Ok(a), Ok(b)) if is_same_file(&a, &b))
 }
 
 /// Returns whether `path` refers to `file`.
 pub fn is_path_of(path: &Path, file: &File) -> bool {
-    matches!((path.metadata(), file.metadata()), (Ok(a), Ok(b)) if same(&a, &b))
+    matches!((path.metadata(), file.metadata()), (Ok(a), Ok(b)) if is_same_file(&a, &b))
 }
 
 /// Returns whether two sets of metadata belong to the same file.
-pub fn same(a: &Metadata, b: &Metadata) -> bool {
+pub fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }

@@ -1,4 +1,4 @@
-//! A command in its own process group, supervised by a [keeper](runtap_os::reaper).
+//! A command in its own process group, supervised by a [reaper](runtap_os::reaper).
 
 use std::ffi::OsString;
 use std::io;
@@ -15,19 +15,19 @@ pub(super) struct Command(ProcessReaper);
 #[derive(Debug)]
 pub(super) struct Group(Control);
 
-/// The keeper process.
+/// The reaper process.
 pub(super) struct Process(SupervisedCommand);
 
 impl Command {
-    pub(super) fn new(keeper: &[OsString], words: &[OsString]) -> io::Result<Self> {
-        ProcessReaper::new(keeper, words).map(Self)
+    pub(super) fn new(reaper: &[OsString], words: &[OsString]) -> io::Result<Self> {
+        ProcessReaper::new(reaper, words).map(Self)
     }
 
     pub(super) fn settings(&mut self) -> &mut process::Command {
         self.0.settings()
     }
 
-    /// Starts the keeper, and waits until the keeper has started the command.
+    /// Starts the reaper, and waits until the reaper has started the command.
     pub(super) fn start(self) -> io::Result<(Group, Process)> {
         let kept = self.0.start()?;
         Ok((Group(kept.control()?), Process(kept)))
@@ -35,14 +35,14 @@ impl Command {
 }
 
 impl Process {
-    /// Waits until the keeper reports the exit status of the command. The keeper then exits.
+    /// Waits until the reaper reports the exit status of the command. The reaper then exits.
     pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.0.wait()
     }
 }
 
 impl Group {
-    /// Reaps the keeper. The id of the group may be reused afterwards.
+    /// Waits for the exit of the reaper. The id of the group may be reused afterwards.
     pub(super) fn reap(
         &self,
         mut process: Process,
@@ -54,14 +54,14 @@ impl Group {
         process.0.process().wait().and(status)
     }
 
-    /// Requests all processes to stop. Must not be called after the keeper was reaped.
+    /// Requests all processes to stop. Must not be called after [`reap`](Self::reap).
     pub(super) fn request_stop(&self) {
-        // Before the signal, so that the keeper knows why the command exits.
+        // Before the signal, so that the reaper knows why the command exits.
         self.0.will_end();
         self.0.signal(Signal::TERM);
     }
 
-    /// Makes the keeper terminate all processes.
+    /// Makes the reaper terminate all processes.
     pub(super) fn kill(&self) {
         self.0.end();
     }

@@ -1,5 +1,5 @@
 //! A command in a job object, which terminates all processes that the command started, even when this process is
-//! terminated. No keeper process is needed.
+//! terminated. No reaper process is needed.
 
 use std::ffi::OsString;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) struct Group {
 pub(super) struct Process(process::Child);
 
 impl Command {
-    pub(super) fn new(_keeper: &[OsString], words: &[OsString]) -> io::Result<Self> {
+    pub(super) fn new(_reaper: &[OsString], words: &[OsString]) -> io::Result<Self> {
         let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut command = process::Command::new(program);
         command.args(arguments).stdin(Stdio::null()).creation_flags(NEW_GROUP);

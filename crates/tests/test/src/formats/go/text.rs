@@ -12,12 +12,18 @@ pub(super) fn outcome_of(text: &str) -> Option<Outcome> {
     }
 }
 
+/// Returns whether the output has the report of a panic or a fatal error.
 pub(super) fn has_panic(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("panic: ") || line.starts_with("fatal error: "))
+    text.lines().any(starts_panic)
+}
+
+/// Returns whether the line starts the report of a panic or a fatal error.
+fn starts_panic(line: &str) -> bool {
+    line.starts_with("panic: ") || line.starts_with("fatal error: ")
 }
 
 /// Parses `--- PASS: TestX (0.00s)` at the end of a line: the text before it, the test, the outcome and the duration.
-pub(super) fn end_within(line: &str) -> Option<(&str, &str, Outcome, Option<Duration>)> {
+pub(super) fn parse_end_marker(line: &str) -> Option<(&str, &str, Outcome, Option<Duration>)> {
     let line = line.trim_end_matches('\n');
     let words =
         [("--- PASS: ", Outcome::Passed), ("--- FAIL: ", Outcome::Failed), ("--- SKIP: ", Outcome::Skipped)];
@@ -30,7 +36,7 @@ pub(super) fn end_within(line: &str) -> Option<(&str, &str, Outcome, Option<Dura
 }
 
 /// Parses `=== RUN   TestX` at the end of a line with other text: the text, and the test.
-pub(super) fn start_within(line: &str) -> Option<(&str, &str)> {
+pub(super) fn parse_start_marker(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_end_matches('\n');
     ["=== RUN   ", "=== CONT  ", "=== NAME  "].into_iter().find_map(|word| {
         let (before, name) = line.rsplit_once(word)?;
@@ -54,15 +60,15 @@ pub(super) fn after_verdict(output: &str) -> Option<String> {
 }
 
 /// Returns whether the line is a marker of go, such as `=== RUN   TestX` or `--- FAIL: TestX (0.00s)`.
-fn is_frame(line: &str) -> bool {
+fn is_marker(line: &str) -> bool {
     let line = line.trim_start();
     ["=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- FAIL", "--- SKIP"]
         .iter()
-        .any(|frame| line.starts_with(frame))
+        .any(|marker| line.starts_with(marker))
 }
 
 /// Parses the location in `    shop_test.go:12: message`.
-pub(super) fn place(line: &str) -> Option<(&str, u32)> {
+pub(super) fn location_of(line: &str) -> Option<(&str, u32)> {
     let (file, rest) = line.trim_start().split_once(':')?;
     let (number, _) = rest.split_once(": ")?;
     // Output without a line end may precede the location.
@@ -70,22 +76,23 @@ pub(super) fn place(line: &str) -> Option<(&str, u32)> {
     file.strip_suffix(".go").and_then(|_| Some((file, number.parse().ok()?)))
 }
 
+/// Returns the text of a line without its location.
 fn message_of(line: &str) -> &str {
     let line = line.trim_start();
-    match place(line) {
+    match location_of(line) {
         Some(_) => line.splitn(3, ':').nth(2).unwrap_or_default().trim_start(),
         None => line,
     }
 }
 
 /// Removes the markers of go.
-pub(super) fn without_frames(text: &str) -> String {
-    let mut said = String::with_capacity(text.len());
-    for line in text.lines().filter(|line| !is_frame(line)) {
-        said.push_str(line);
-        said.push('\n');
+pub(super) fn without_markers(text: &str) -> String {
+    let mut output = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| !is_marker(line)) {
+        output.push_str(line);
+        output.push('\n');
     }
-    said
+    output
 }
 
 /// Removes the locations before lines.
@@ -113,9 +120,8 @@ fn split_at_line(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> 
 
 /// Returns the message from the first location on, or from a panic on with the goroutines as the stack, or else the
 /// whole text.
-pub(super) fn detail(said: &str) -> Detail {
-    let is_panic = |line: &str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
-    if let Some((_, panic)) = split_at_line(said, is_panic) {
+pub(super) fn detail(output: &str) -> Detail {
+    if let Some((_, panic)) = split_at_line(output, starts_panic) {
         let is_stack = |line: &str| line.starts_with("goroutine ");
         let (message, stack) = split_at_line(panic, is_stack).unwrap_or((panic, ""));
         let message = message.trim_end();
@@ -123,6 +129,6 @@ pub(super) fn detail(said: &str) -> Detail {
         let stack = stack.strip_suffix('\n').unwrap_or(stack).to_owned();
         return Detail { message, kind: "panic".to_owned(), stack };
     }
-    let from = split_at_line(said, |line| place(line).is_some()).map_or(said, |(_, from)| from);
+    let from = split_at_line(output, |line| location_of(line).is_some()).map_or(output, |(_, from)| from);
     Detail { message: messages(from), ..Detail::default() }
 }

@@ -114,7 +114,7 @@ pub(crate) struct ClientPool {
     /// The part of `most_silent` that clients that have greeted can't occupy, because a new client needs a place until its greeting
     /// arrives.
     ungreeted: usize,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
 }
 
 /// A client that occupies a place.
@@ -137,8 +137,8 @@ impl Client {
 }
 
 impl ClientPool {
-    /// Creates an empty crowd. At most a quarter of all places are for `silent` clients, to leave room for others.
-    pub(crate) fn new(connections: usize, silent: usize, teller: NoticeReporter) -> Self {
+    /// Creates an empty pool. At most a quarter of all places are for `silent` clients, to leave room for others.
+    pub(crate) fn new(connections: usize, silent: usize, reporter: NoticeReporter) -> Self {
         let most_silent = silent.min(connections / 4).max(1);
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
@@ -146,7 +146,7 @@ impl ClientPool {
             asked: VecDeque::new(),
             most_silent,
             ungreeted: most_silent / 4,
-            teller,
+            reporter,
         }
     }
 
@@ -217,7 +217,7 @@ impl ClientPool {
             leaving.task.abort();
             // A rejected client has already been counted.
             if leaving.progress.stage() != Stage::Refused as u8 {
-                self.teller.silent();
+                self.reporter.silent();
             }
         }
     }
@@ -248,97 +248,97 @@ mod tests {
     use super::*;
 
     /// A pool in which a silent client occupies each place that it can get.
-    async fn enter_from(crowd: &mut ClientPool, stage: Stage, origin: Origin) -> AbortHandle {
-        let permit = crowd.admit().await;
+    async fn enter_from(pool: &mut ClientPool, stage: Stage, origin: Origin) -> AbortHandle {
+        let permit = pool.admit().await;
         let task = tokio::spawn(async move {
             std::future::pending::<()>().await;
             drop(permit);
         });
         let progress = Progress::default();
         progress.is_now(stage);
-        crowd.enter(task.abort_handle(), progress, origin);
+        pool.enter(task.abort_handle(), progress, origin);
         task.abort_handle()
     }
 
-    async fn enter(crowd: &mut ClientPool, stage: Stage) -> AbortHandle {
-        enter_from(crowd, stage, Origin::User(0)).await
+    async fn enter(pool: &mut ClientPool, stage: Stage) -> AbortHandle {
+        enter_from(pool, stage, Origin::User(0)).await
     }
 
     #[tokio::test]
     async fn silent_clients_never_occupy_all_places() {
-        let mut crowd = ClientPool::new(16, 16, NoticeReporter::default());
+        let mut pool = ClientPool::new(16, 16, NoticeReporter::default());
         for _ in 0..100 {
-            enter(&mut crowd, Stage::Silent).await;
+            enter(&mut pool, Stage::Silent).await;
             tokio::task::yield_now().await;
-            assert!(crowd.room.available_permits() >= 11, "{crowd:?}");
+            assert!(pool.room.available_permits() >= 11, "{pool:?}");
         }
-        assert_eq!(crowd.teller.statistics().silent(), 96);
+        assert_eq!(pool.reporter.statistics().silent(), 96);
     }
 
     #[tokio::test]
     async fn a_silent_client_leaves_if_all_places_are_taken() {
-        let mut crowd = ClientPool::new(4, 4, NoticeReporter::default());
+        let mut pool = ClientPool::new(4, 4, NoticeReporter::default());
         let mut asked = Vec::new();
         for _ in 0..3 {
-            asked.push(enter(&mut crowd, Stage::Asked).await);
+            asked.push(enter(&mut pool, Stage::Asked).await);
         }
-        let silent = enter(&mut crowd, Stage::Silent).await;
-        asked.push(enter(&mut crowd, Stage::Asked).await);
+        let silent = enter(&mut pool, Stage::Silent).await;
+        asked.push(enter(&mut pool, Stage::Asked).await);
         assert!(silent.is_finished());
         assert!(asked.iter().all(|task| !task.is_finished()));
     }
 
     #[tokio::test]
     async fn an_abandoned_client_leaves_first() {
-        let mut crowd = ClientPool::new(8, 8, NoticeReporter::default());
+        let mut pool = ClientPool::new(8, 8, NoticeReporter::default());
         let mut asked = Vec::new();
         for stage in [Stage::Asked, Stage::Abandoned, Stage::Abandoned].into_iter().cycle().take(7) {
-            asked.push(enter(&mut crowd, stage).await);
+            asked.push(enter(&mut pool, stage).await);
         }
-        let silent = enter(&mut crowd, Stage::Silent).await;
+        let silent = enter(&mut pool, Stage::Silent).await;
         for left in [1, 2, 4, 5] {
-            enter(&mut crowd, Stage::Asked).await;
-            assert!(asked[left].is_finished(), "{left}: {crowd:?}");
+            enter(&mut pool, Stage::Asked).await;
+            assert!(asked[left].is_finished(), "{left}: {pool:?}");
         }
         assert!(!silent.is_finished());
-        enter(&mut crowd, Stage::Asked).await;
+        enter(&mut pool, Stage::Asked).await;
         assert!(silent.is_finished());
         assert!([0, 3, 6].iter().all(|stays| !asked[*stays].is_finished()));
         // An abandoned client is noticed while the next one waits.
-        let progress = crowd.asked[0].progress.clone();
+        let progress = pool.asked[0].progress.clone();
         tokio::spawn(async move {
             tokio::time::sleep(POLL_INTERVAL).await;
             progress.is_now(Stage::Abandoned);
         });
-        enter(&mut crowd, Stage::Asked).await;
+        enter(&mut pool, Stage::Asked).await;
         assert!(asked[0].is_finished());
     }
 
     #[tokio::test]
     async fn the_client_with_the_least_progress_leaves_first() {
-        let mut crowd = ClientPool::new(16, 3, NoticeReporter::default());
-        let greeted = enter(&mut crowd, Stage::Greeted).await;
-        let silent = enter(&mut crowd, Stage::Silent).await;
-        let refused = enter(&mut crowd, Stage::Refused).await;
+        let mut pool = ClientPool::new(16, 3, NoticeReporter::default());
+        let greeted = enter(&mut pool, Stage::Greeted).await;
+        let silent = enter(&mut pool, Stage::Silent).await;
+        let refused = enter(&mut pool, Stage::Refused).await;
         for (stage, left) in [(Stage::Greeted, refused), (Stage::Greeted, silent), (Stage::Greeted, greeted)]
         {
-            enter(&mut crowd, stage).await;
+            enter(&mut pool, stage).await;
             tokio::task::yield_now().await;
-            assert!(left.is_finished(), "{crowd:?}");
+            assert!(left.is_finished(), "{pool:?}");
         }
     }
 
     #[tokio::test]
     async fn a_new_client_stays_if_all_others_have_greeted() {
         for places in [1, 2, 16] {
-            let mut crowd = ClientPool::new(places * 4, places, NoticeReporter::default());
+            let mut pool = ClientPool::new(places * 4, places, NoticeReporter::default());
             let mut greeted = Vec::new();
             for _ in 0..places {
-                greeted.push(enter(&mut crowd, Stage::Greeted).await);
+                greeted.push(enter(&mut pool, Stage::Greeted).await);
             }
-            let newcomer = enter(&mut crowd, Stage::Silent).await;
+            let newcomer = enter(&mut pool, Stage::Silent).await;
             tokio::task::yield_now().await;
-            assert!(!newcomer.is_finished(), "{places}: {crowd:?}");
+            assert!(!newcomer.is_finished(), "{places}: {pool:?}");
             let left: Vec<bool> = greeted.iter().map(AbortHandle::is_finished).collect();
             assert_eq!(left.iter().filter(|left| **left).count(), 1, "{places}");
             assert!(left[0], "{places}: the oldest");
@@ -347,39 +347,39 @@ mod tests {
 
     #[tokio::test]
     async fn clients_displace_only_those_of_their_own_origin() {
-        let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
+        let mut pool = ClientPool::new(64, 16, NoticeReporter::default());
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| Origin::at(text.parse().unwrap()));
         assert_eq!(one, other, "of one network");
-        let client = enter_from(&mut crowd, Stage::Silent, Origin::User(0)).await;
-        let greeted = enter_from(&mut crowd, Stage::Greeted, Origin::at("192.0.2.1".parse().unwrap())).await;
+        let client = enter_from(&mut pool, Stage::Silent, Origin::User(0)).await;
+        let greeted = enter_from(&mut pool, Stage::Greeted, Origin::at("192.0.2.1".parse().unwrap())).await;
         for stage in [Stage::Silent, Stage::Greeted].into_iter().cycle().take(1_000) {
-            enter_from(&mut crowd, stage, one).await;
+            enter_from(&mut pool, stage, one).await;
         }
         tokio::task::yield_now().await;
-        assert!(!client.is_finished() && !greeted.is_finished(), "{crowd:?}");
+        assert!(!client.is_finished() && !greeted.is_finished(), "{pool:?}");
     }
 
     /// A client needs a moment for its greeting, while others arrive.
     #[tokio::test]
     async fn greeted_and_silent_clients_do_not_displace_each_other() {
-        let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
+        let mut pool = ClientPool::new(64, 16, NoticeReporter::default());
         for _ in 0..32 {
-            enter(&mut crowd, Stage::Greeted).await;
+            enter(&mut pool, Stage::Greeted).await;
         }
-        let silent = enter(&mut crowd, Stage::Silent).await;
+        let silent = enter(&mut pool, Stage::Silent).await;
         for _ in 0..100 {
-            enter(&mut crowd, Stage::Greeted).await;
+            enter(&mut pool, Stage::Greeted).await;
         }
         for _ in 0..3 {
-            enter(&mut crowd, Stage::Silent).await;
+            enter(&mut pool, Stage::Silent).await;
         }
         tokio::task::yield_now().await;
-        assert!(!silent.is_finished(), "{crowd:?}");
-        let greeted = enter(&mut crowd, Stage::Greeted).await;
+        assert!(!silent.is_finished(), "{pool:?}");
+        let greeted = enter(&mut pool, Stage::Greeted).await;
         for _ in 0..100 {
-            enter(&mut crowd, Stage::Silent).await;
+            enter(&mut pool, Stage::Silent).await;
         }
         tokio::task::yield_now().await;
-        assert!(!greeted.is_finished() && silent.is_finished(), "{crowd:?}");
+        assert!(!greeted.is_finished() && silent.is_finished(), "{pool:?}");
     }
 }

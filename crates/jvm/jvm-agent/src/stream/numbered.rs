@@ -6,10 +6,10 @@ use super::{Event, Stream};
 use crate::ring::EventKind;
 
 impl Stream {
-    pub(super) fn event_old(&mut self, event: &Event) {
+    pub(super) fn event_numbered(&mut self, event: &Event) {
         // Later versions have no message for exceptions: the exit of a call has a flag instead.
-        let later = self.dialect != Dialect::V1 && self.dialect != Dialect::V1CodePulse;
-        if later && event.kind == EventKind::Throw {
+        let has_flagged_exits = self.dialect != Dialect::V1 && self.dialect != Dialect::V1CodePulse;
+        if has_flagged_exits && event.kind == EventKind::Throw {
             return;
         }
         let Some((_, thread)) = &self.current else { return };
@@ -26,7 +26,9 @@ impl Stream {
             EventKind::Throw => {
                 Message::Exception { at, method, exception: event.exception, line: event.line }
             }
-            EventKind::Bubble if !later => Message::Bubble { at, method, exception: event.exception },
+            EventKind::Bubble if !has_flagged_exits => {
+                Message::Bubble { at, method, exception: event.exception }
+            }
             _ => Message::Exit { at, method, exit: thrown },
         };
         self.sequence = self.sequence.wrapping_add(1);

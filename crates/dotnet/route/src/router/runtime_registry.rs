@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
-use super::crowd::Origin;
+use super::client_pool::Origin;
 use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
@@ -44,7 +44,7 @@ pub(crate) struct Arrival {
 #[derive(Debug)]
 pub(crate) struct RuntimeRegistry {
     pub(super) limits: Limits,
-    pub(super) teller: NoticeReporter,
+    pub(super) reporter: NoticeReporter,
     places: Mutex<Places>,
     /// Notified after every change.
     pub(super) changed: Notify,
@@ -56,10 +56,10 @@ pub(crate) struct RuntimeRegistry {
 }
 
 impl RuntimeRegistry {
-    pub(crate) fn new(limits: Limits, teller: NoticeReporter) -> Self {
+    pub(crate) fn new(limits: Limits, reporter: NoticeReporter) -> Self {
         Self {
             limits,
-            teller,
+            reporter,
             places: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
@@ -75,8 +75,8 @@ impl RuntimeRegistry {
 
     /// Returns a channel that receives every new runtime from now on.
     pub(crate) fn arrivals(&self) -> mpsc::Receiver<Arrival> {
-        let (tell, arrivals) = mpsc::channel(RUNTIMES);
-        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
+        let (sender, arrivals) = mpsc::channel(RUNTIMES);
+        *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         arrivals
     }
 
@@ -96,7 +96,7 @@ impl RuntimeRegistry {
             (entry.seen, entry.number) = (Instant::now(), number);
         } else {
             if let Some(without) = state.make_room(advertise, origin) {
-                self.teller.without_place(without.process_id, RUNTIMES);
+                self.reporter.without_place(without.process_id, RUNTIMES);
                 if without.runtime_cookie == advertise.runtime_cookie {
                     return;
                 }
@@ -117,7 +117,7 @@ impl RuntimeRegistry {
         for notice in &news {
             // If the router connects to tools, each runtime has a tool connection of its own.
             if arrivals.is_none() || !matches!(notice, Notice::Another { .. }) {
-                self.teller.tell(notice);
+                self.reporter.report(notice);
             }
         }
         if let (Some(arrivals), Some(arrival)) = (arrivals, arrival) {
@@ -152,7 +152,7 @@ impl RuntimeRegistry {
                     }
                     continue;
                 }
-                waiting.tell();
+                waiting.report();
                 // Whether a runtime is gone is known only after a time.
                 let _ = timeout(RECONNECT_TIMEOUT, changed).await;
             }
@@ -235,7 +235,7 @@ impl RuntimeRegistry {
         }
         drop(state);
         if gone {
-            self.teller.tell(&Notice::RuntimeGone { process_id: advertise.process_id });
+            self.reporter.report(&Notice::RuntimeGone { process_id: advertise.process_id });
         }
         self.changed.notify_waiters();
     }
@@ -243,41 +243,41 @@ impl RuntimeRegistry {
 
 /// A waiting client, which is counted until dropped.
 struct Waiting<'a> {
-    board: &'a RuntimeRegistry,
+    registry: &'a RuntimeRegistry,
     clients: usize,
-    told: AtomicUsize,
+    reports: AtomicUsize,
 }
 
 impl<'a> Waiting<'a> {
-    fn begin(board: &'a RuntimeRegistry) -> Result<Self, NoConnection> {
-        let clients = board.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        let waiting = Self { board, clients, told: AtomicUsize::new(0) };
-        if clients > board.limits.queue {
+    fn begin(registry: &'a RuntimeRegistry) -> Result<Self, NoConnection> {
+        let clients = registry.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        let waiting = Self { registry, clients, reports: AtomicUsize::new(0) };
+        if clients > registry.limits.queue {
             return Err(NoConnection::Full);
         }
         if clients > 1 {
-            waiting.tell();
+            waiting.report();
         }
         Ok(waiting)
     }
 
     /// Reports once that the client has to wait.
-    fn tell(&self) {
-        if self.told.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.board.teller.tell(&Notice::Waiting(self.clients));
+    fn report(&self) {
+        if self.reports.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.registry.reporter.report(&Notice::Waiting(self.clients));
         }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.board.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.registry.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Holds an idle connection until it is requested, replaced or closed.
 async fn hold(
-    board: Arc<RuntimeRegistry>,
+    registry: Arc<RuntimeRegistry>,
     advertise: Advertise,
     number: u64,
     link: Link,
@@ -286,7 +286,7 @@ async fn hold(
     tokio::select! {
         biased;
         // The connection was closed, or the runtime sent unrequested data.
-        _ = link.readable() => board.hung_up(advertise, number),
+        _ = link.readable() => registry.hung_up(advertise, number),
         wanted = wanted => if let Ok(give) = wanted {
             // The client may have left. The runtime will connect again.
             let _ = give.send(link);
@@ -303,30 +303,30 @@ mod tests {
     const RUNTIME: Advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 7 };
 
     /// The runtime connects, is queried, and its connection ends.
-    async fn is_asked_once(board: &Arc<RuntimeRegistry>) {
+    async fn is_asked_once(registry: &Arc<RuntimeRegistry>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let runtime = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
-        board.runtime_connected(RUNTIME, Link::tcp(stream), Origin::Unknown);
-        let taken = board.take(Some(RUNTIME.runtime_cookie)).await.unwrap();
+        registry.runtime_connected(RUNTIME, Link::tcp(stream), Origin::Unknown);
+        let taken = registry.take(Some(RUNTIME.runtime_cookie)).await.unwrap();
         drop((taken, runtime));
     }
 
     #[tokio::test]
     async fn a_runtime_that_connects_late_is_a_new_arrival() {
-        let board = Arc::new(RuntimeRegistry::new(Limits::default(), NoticeReporter::default()));
-        let mut arrivals = board.arrivals();
-        is_asked_once(&board).await;
+        let registry = Arc::new(RuntimeRegistry::new(Limits::default(), NoticeReporter::default()));
+        let mut arrivals = registry.arrivals();
+        is_asked_once(&registry).await;
         let first = arrivals.try_recv().expect("it has come");
-        is_asked_once(&board).await;
+        is_asked_once(&registry).await;
         assert!(arrivals.try_recv().is_err(), "in time");
-        board.lock().find(RUNTIME.runtime_cookie).expect("it is known").seen =
+        registry.lock().find(RUNTIME.runtime_cookie).expect("it is known").seen =
             Instant::now() - RECONNECT_TIMEOUT;
-        is_asked_once(&board).await;
+        is_asked_once(&registry).await;
         let second = arrivals.try_recv().expect("it has come again");
-        assert_eq!(board.teller.statistics().runtimes(), 2);
+        assert_eq!(registry.reporter.statistics().runtimes(), 2);
         // The task that connects to a tool for the first arrival ends even if it has not checked meanwhile.
-        board.is_gone(&first).await;
-        assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());
+        registry.is_gone(&first).await;
+        assert!(timeout(Duration::ZERO, registry.is_gone(&second)).await.is_err());
     }
 }
