@@ -24,7 +24,8 @@ use crate::formats::test_output::{OutputSize, TestOutput};
 
 use self::build::Builds;
 use self::text::{
-    after_verdict, detail, end_within, has_panic, messages, outcome_of, place, start_within, without_frames,
+    detail, has_panic, outcome_of, output_after_verdict, parse_end_marker, parse_location,
+    parse_start_marker, without_locations, without_markers,
 };
 
 #[derive(Debug, Deserialize)]
@@ -93,12 +94,12 @@ impl Package {
             _ => test.clone(),
         };
         let mut before = text;
-        if let Some((head, name, outcome, duration)) = end_within(text)
+        if let Some((head, name, outcome, duration)) = parse_end_marker(text)
             && let Some(running) = self.tests.get_mut(name)
         {
             running.ended = Some((outcome, duration));
             before = if head.trim_start().is_empty() { text } else { head };
-        } else if let Some((head, name)) = start_within(text) {
+        } else if let Some((head, name)) = parse_start_marker(text) {
             if !self.tests.contains_key(name) {
                 let case = Case::new(&suite(package), ".", name, Outcome::Passed);
                 out.push(Event::Started { uid: case.uid, name: case.name });
@@ -136,7 +137,7 @@ impl Package {
         let has_unfinished = self.tests.values().any(|test| !test.is_guess);
         if outcome == Outcome::Failed {
             if self.has_failed || has_unfinished {
-                match after_verdict(self.output.text()) {
+                match output_after_verdict(self.output.text()) {
                     Some(more) if more.is_empty() => {}
                     Some(more) => {
                         let why = "the package failed, and printed this after the verdict about its tests";
@@ -171,10 +172,10 @@ impl Package {
         let own = self.output.take(held);
         let mut own = if is_told { String::new() } else { own };
         let own_outcome = outcome_of(&own);
-        let mut own_detail = own_outcome.map(|_| detail(&without_frames(&own)));
+        let mut own_detail = own_outcome.map(|_| detail(&without_markers(&own)));
         for (test, running) in self.tests {
-            let mut said = running.printed.take(held);
-            let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(Outcome::Error);
+            let mut printed = running.printed.take(held);
+            let outcome = own_outcome.or_else(|| outcome_of(&printed)).unwrap_or(Outcome::Error);
             let mut case = Case::new(&package, ".", &test, outcome);
             case.detail = Some(match &mut own_detail {
                 _ if outcome == Outcome::Error => {
@@ -189,10 +190,10 @@ impl Package {
                     };
                     mem::replace(detail, short)
                 }
-                None => detail(&without_frames(&said)),
+                None => detail(&without_markers(&printed)),
             });
-            said.push_str(&mem::take(&mut own));
-            case.stdout = said;
+            printed.push_str(&mem::take(&mut own));
+            case.stdout = printed;
             out.push(Event::Ended(Box::new(case)));
         }
     }
@@ -336,14 +337,14 @@ fn events_in(text: &str) -> &str {
 fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
     let mut case = Case::new(&suite(package), ".", test, outcome);
     case.duration = duration;
-    let said = without_frames(printed);
+    let output = without_markers(printed);
     match outcome {
-        Outcome::Skipped => case.reason = messages(&said),
-        Outcome::Failed => case.detail = Some(detail(&said)),
+        Outcome::Skipped => case.reason = without_locations(&output),
+        Outcome::Failed => case.detail = Some(detail(&output)),
         Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
     }
-    case.place = said.lines().find_map(place).map(|(file, line)| (file.to_owned(), line));
-    case.stdout = said;
+    case.place = output.lines().find_map(parse_location).map(|(file, line)| (file.to_owned(), line));
+    case.stdout = output;
     Event::Ended(Box::new(case))
 }
 
