@@ -43,10 +43,10 @@ impl Running {
     /// Starts the program with empty standard input.
     ///
     /// `mark` is the environment variable (`NAME=VALUE`) of the command by which its descendants are identified.
-    /// `keeper` are the arguments with which this program becomes a keeper; empty for a program without a keeper.
-    pub(crate) fn start(command: &mut Command, mark: String, keeper: &[OsString]) -> io::Result<Self> {
+    /// `reaper` are the arguments with which this program becomes a reaper; empty for a program without a reaper.
+    pub(crate) fn start(command: &mut Command, mark: String, reaper: &[OsString]) -> io::Result<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (child, tree) = Tree::start(command, mark, keeper)?;
+        let (child, tree) = Tree::start(command, mark, reaper)?;
         Ok(Self { child, tree })
     }
 
@@ -82,7 +82,7 @@ impl Running {
         })
     }
 
-    /// Notifies the keeper, if there is one, that the program will be requested to stop. The keeper then also
+    /// Notifies the reaper, if there is one, that the program will be requested to stop. The reaper then also
     /// terminates all processes that the program started.
     pub(crate) fn announce_stop(&self) {
         self.tree.announce_stop();

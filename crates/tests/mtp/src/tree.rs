@@ -7,12 +7,12 @@ use std::path::Path;
 
 use rustix::process::Pid;
 
-/// Kills each process of this user whose environment contains `mark` (`NAME=VALUE`), except the keeper. Returns the
+/// Kills each process of this user whose environment contains `mark` (`NAME=VALUE`), except the reaper. Returns the
 /// number of killed processes.
 ///
 /// A process is opened by a descriptor before its environment is read, so that a reused process id is never killed.
 #[cfg(target_os = "linux")]
-pub(crate) fn kill_marked(mark: &str, keeper: Option<Pid>) -> usize {
+pub(crate) fn kill_marked(mark: &str, reaper: Option<Pid>) -> usize {
     use std::os::unix::fs::MetadataExt as _;
 
     use rustix::process::{PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
@@ -26,7 +26,7 @@ pub(crate) fn kill_marked(mark: &str, keeper: Option<Pid>) -> usize {
             let name = process.file_name();
             let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
             let Some(pid) = pid else { continue };
-            if keeper == Some(pid) {
+            if reaper == Some(pid) {
                 continue;
             }
             let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };

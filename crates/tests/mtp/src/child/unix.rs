@@ -1,4 +1,4 @@
-//! Process groups and signals, and a keeper that terminates remaining processes.
+//! Process groups and signals, and a reaper that terminates remaining processes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,25 +15,25 @@ use crate::tree;
 /// A program in its own process group, with all processes that it started.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The leader of the group: the program or its keeper.
+    /// The leader of the group: the program or its reaper.
     leader: Pid,
     /// The program.
     pid: u32,
     /// The environment variable that all processes of the program have inherited.
     mark: String,
-    keeper: Option<Arc<Kept>>,
+    reaper: Option<Arc<ReaperConnection>>,
 }
 
-/// The connection to a keeper.
+/// The connection to a reaper.
 #[derive(Debug)]
-struct Kept {
+struct ReaperConnection {
     control: Control,
-    /// The exit status, which the keeper reports once.
+    /// The exit status, which the reaper reports once.
     status: Mutex<Option<Result<ExitStatus, io::ErrorKind>>>,
 }
 
-impl Kept {
-    /// Waits until the keeper has reported the exit of the program. If the keeper is gone, kills the group, which is
+impl ReaperConnection {
+    /// Waits until the reaper has reported the exit of the program. If the reaper is gone, kills the group, which is
     /// all that is known of the program, and returns an error.
     fn status(&self) -> io::Result<ExitStatus> {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,21 +48,21 @@ impl Kept {
 }
 
 impl Tree {
-    /// Starts the program, through the keeper if there is one.
+    /// Starts the program, through the reaper if there is one.
     pub(super) fn start(
         command: &mut Command,
         mark: String,
-        keeper: &[OsString],
+        reaper_arguments: &[OsString],
     ) -> io::Result<(Child, Self)> {
-        if keeper.is_empty() {
+        if reaper_arguments.is_empty() {
             let child = command.process_group(0).spawn()?;
             let leader = Pid::from_child(&child);
             let pid = child.id();
-            return Ok((child, Self { leader, pid, mark, keeper: None }));
+            return Ok((child, Self { leader, pid, mark, reaper: None }));
         }
         let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_owned);
-        let mut keeper = ProcessReaper::new(keeper, words)?;
-        let settings = keeper.settings();
+        let mut reaper = ProcessReaper::new(reaper_arguments, words)?;
+        let settings = reaper.settings();
         settings.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         for (name, value) in command.get_envs() {
             match value {
@@ -73,12 +73,12 @@ impl Tree {
         if let Some(directory) = command.get_current_dir() {
             settings.current_dir(directory);
         }
-        let kept = keeper.start()?;
+        let kept = reaper.start()?;
         let (pid, control) = (kept.pid(), kept.control()?);
         let child = kept.into_process();
         let leader = Pid::from_child(&child);
-        let kept = Arc::new(Kept { control, status: Mutex::default() });
-        Ok((child, Self { leader, pid, mark, keeper: Some(kept) }))
+        let kept = Arc::new(ReaperConnection { control, status: Mutex::default() });
+        Ok((child, Self { leader, pid, mark, reaper: Some(kept) }))
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -88,10 +88,10 @@ impl Tree {
     /// Returns a function that blocks until the program has exited. The group is not reaped.
     #[expect(clippy::unnecessary_wraps, reason = "the Windows version can fail")]
     pub(super) fn waiting(&self) -> io::Result<impl FnOnce() + Send + 'static> {
-        let (leader, keeper) = (self.leader, self.keeper.clone());
+        let (leader, reaper) = (self.leader, self.reaper.clone());
         Ok(move || {
-            if let Some(keeper) = keeper {
-                drop(keeper.status());
+            if let Some(reaper) = reaper {
+                drop(reaper.status());
                 return;
             }
             let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -99,11 +99,11 @@ impl Tree {
         })
     }
 
-    /// Notifies the keeper that the program will be requested to stop. The keeper then also terminates all processes
+    /// Notifies the reaper that the program will be requested to stop. The reaper then also terminates all processes
     /// that the program started.
     pub(super) fn announce_stop(&self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.control.will_end();
+        if let Some(reaper) = &self.reaper {
+            reaper.control.will_end();
         }
     }
 
@@ -113,17 +113,17 @@ impl Tree {
     }
 
     pub(super) fn kill(&self) -> usize {
-        match &self.keeper {
-            Some(keeper) => keeper.control.end(),
+        match &self.reaper {
+            Some(reaper) => reaper.control.end(),
             None => drop(kill_process_group(self.leader, Signal::KILL)),
         }
-        tree::kill_marked(&self.mark, self.keeper.as_ref().map(|_| self.leader))
+        tree::kill_marked(&self.mark, self.reaper.as_ref().map(|_| self.leader))
     }
 
     /// Reaps the program and returns its exit status.
     pub(super) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        let Some(keeper) = &self.keeper else { return child.wait() };
-        let status = keeper.status();
+        let Some(reaper) = &self.reaper else { return child.wait() };
+        let status = reaper.status();
         child.wait().and(status)
     }
 }

@@ -28,7 +28,7 @@ impl Tree {
     pub(super) fn start(
         command: &mut Command,
         _mark: String,
-        _keeper: &[OsString],
+        _reaper_arguments: &[OsString],
     ) -> io::Result<(Child, Self)> {
         let job = Job::new()?;
         let mut child = command.creation_flags(NEW_GROUP).spawn()?;

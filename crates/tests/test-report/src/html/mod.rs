@@ -64,8 +64,8 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     };
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(STYLE)
+        csp_hash(SCRIPT),
+        csp_hash(STYLE)
     );
     write!(
         w,
@@ -86,7 +86,7 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
 }
 
 /// Returns the source expression of a content security policy that allows only this text.
-fn hash(text: &str) -> String {
+fn csp_hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
 
