@@ -1,10 +1,10 @@
 //! Bytes in a scenario: `0a0b`, `u8:1`, `u16:2`, `i32:-1`, `i64:5`, `text:abc`, and `[` … `]` for a block preceded by
 //! its length as an `i32`.
 
-use super::Wrong;
+use super::PlayError;
 
 /// Encodes words as bytes.
-pub(super) fn bytes(words: &[String]) -> Result<Vec<u8>, Wrong> {
+pub(super) fn bytes(words: &[String]) -> Result<Vec<u8>, PlayError> {
     let mut out = Vec::new();
     let mut open = Vec::new();
     for word in words {
@@ -24,8 +24,8 @@ pub(super) fn bytes(words: &[String]) -> Result<Vec<u8>, Wrong> {
     if open.is_empty() { Ok(out) } else { Err("a [ is not closed".into()) }
 }
 
-fn item(word: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
-    fn number<T: std::str::FromStr>(text: &str) -> Result<T, Wrong> {
+fn item(word: &str, out: &mut Vec<u8>) -> Result<(), PlayError> {
+    fn number<T: std::str::FromStr>(text: &str) -> Result<T, PlayError> {
         text.parse().map_err(|_no_number| format!("{text:?}: no such number").into())
     }
     match word.split_once(':') {
@@ -39,8 +39,8 @@ fn item(word: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn hex(word: &str) -> Result<Vec<u8>, Wrong> {
-    let wrong = || Wrong::from(format!("{word:?}: no bytes"));
+fn hex(word: &str) -> Result<Vec<u8>, PlayError> {
+    let wrong = || PlayError::from(format!("{word:?}: no bytes"));
     if !word.is_ascii() || !word.len().is_multiple_of(2) {
         return Err(wrong());
     }

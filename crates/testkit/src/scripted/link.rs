@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::host::{Connection, Reply as HostReply};
 use runtap_mtp_proto::{ControlKind, FrameReader, Handshake, Limits, Message, MessageId};
 
-use super::Wrong;
+use super::PlayError;
 use super::words::Arguments;
 
 /// How long the server may take to start listening: `dotnet test` listens only after starting its applications.
@@ -37,7 +37,7 @@ pub(super) struct Spoil {
 
 impl Spoil {
     /// Parses modifications and adds them to the existing ones.
-    pub(super) fn read(mut self, words: &mut Arguments) -> Result<Self, Wrong> {
+    pub(super) fn read(mut self, words: &mut Arguments) -> Result<Self, PlayError> {
         self.length = words.number("length")?.or(self.length);
         self.id = words.number("id")?.or(self.id);
         self.cut = words.number("cut")?.or(self.cut);
@@ -67,7 +67,7 @@ impl Spoil {
         length.is_none() && id.is_none() && patch.is_empty() && cut.is_none() && !no_wait && expect.is_none()
     }
 
-    fn apply(&self, frame: &mut Vec<u8>) -> Result<(), Wrong> {
+    fn apply(&self, frame: &mut Vec<u8>) -> Result<(), PlayError> {
         let words = [(0, self.length), (4, self.id)];
         let words = words.into_iter().filter_map(|(at, value)| Some((at, value?.to_le_bytes().to_vec())));
         for (at, bytes) in words.chain(self.patch.iter().cloned()) {
@@ -121,7 +121,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Connects repeatedly until the server listens, like hosts.
-    pub(super) fn connect(path: &Path, connection: Connection) -> Result<Self, Wrong> {
+    pub(super) fn connect(path: &Path, connection: Connection) -> Result<Self, PlayError> {
         let started = Instant::now();
         loop {
             match UnixStream::connect(path) {
@@ -137,7 +137,7 @@ impl Link {
     }
 
     /// Sends a message and returns the reply.
-    pub(super) fn say(&mut self, message: &Message, spoil: &Spoil) -> Result<Reply, Wrong> {
+    pub(super) fn send(&mut self, message: &Message, spoil: &Spoil) -> Result<Reply, PlayError> {
         let regular = spoil.is_regular() && self.reader.is_none();
         let frame = regular.then(|| self.connection.request(message).ok()).flatten();
         let frame = if let Some(frame) = frame {
@@ -150,7 +150,7 @@ impl Link {
     }
 
     /// Sends arbitrary bytes and returns the reply.
-    pub(super) fn raw(&mut self, bytes: Vec<u8>, spoil: &Spoil) -> Result<Reply, Wrong> {
+    pub(super) fn raw(&mut self, bytes: Vec<u8>, spoil: &Spoil) -> Result<Reply, PlayError> {
         self.run_wild();
         self.transmit(bytes, spoil)
     }
@@ -159,7 +159,7 @@ impl Link {
         self.reader.get_or_insert_with(|| FrameReader::new(Limits::default()));
     }
 
-    fn transmit(&mut self, mut bytes: Vec<u8>, spoil: &Spoil) -> Result<Reply, Wrong> {
+    fn transmit(&mut self, mut bytes: Vec<u8>, spoil: &Spoil) -> Result<Reply, PlayError> {
         spoil.apply(&mut bytes)?;
         let size = spoil.split.unwrap_or(usize::MAX).max(1);
         let sent = bytes.chunks(size).try_for_each(|piece| self.stream.write_all(piece));
@@ -170,22 +170,23 @@ impl Link {
         };
         match &spoil.expect {
             Some(expected) if *expected != reply.to_string() && expected != "any" => {
-                Err(Wrong::reply(format!("expected the reply {expected}, it is {reply}")))
+                Err(PlayError::reply(format!("expected the reply {expected}, it is {reply}")))
             }
-            None if reply == Reply::Closed => Err(Wrong::Closed),
+            None if reply == Reply::Closed => Err(PlayError::Closed),
             _ => Ok(reply),
         }
     }
 
     /// Waits for the next reply.
-    pub(super) fn reply(&mut self) -> Result<Reply, Wrong> {
+    pub(super) fn reply(&mut self) -> Result<Reply, PlayError> {
         let mut buffer = [0; 4096];
         loop {
             if let Some(reader) = &mut self.reader
-                && let Some(frame) = reader.next_frame().map_err(|error| Wrong::reply(error.to_string()))?
+                && let Some(frame) =
+                    reader.next_frame().map_err(|error| PlayError::reply(error.to_string()))?
             {
                 let message = Message::decode(&frame, Limits::default());
-                let reply = wild(message.map_err(|error| Wrong::reply(error.to_string()))?);
+                let reply = wild(message.map_err(|error| PlayError::reply(error.to_string()))?);
                 self.note(&reply);
                 return Ok(reply);
             }
@@ -202,7 +203,7 @@ impl Link {
                 continue;
             }
             let reply =
-                self.connection.handle_bytes(bytes).map_err(|error| Wrong::reply(error.to_string()))?;
+                self.connection.handle_bytes(bytes).map_err(|error| PlayError::reply(error.to_string()))?;
             if let Some(reply) = reply {
                 let reply = regular(reply);
                 self.note(&reply);

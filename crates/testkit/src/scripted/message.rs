@@ -7,7 +7,7 @@ use runtap_mtp_proto::{
     TestsInProgress,
 };
 
-use super::Wrong;
+use super::PlayError;
 use super::words::Arguments;
 
 /// The sender of messages.
@@ -39,7 +39,7 @@ pub(super) enum Platform {
 }
 
 impl Platform {
-    pub(super) fn named(name: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(name: &str) -> Result<Self, PlayError> {
         Ok(match name {
             "1.6" => Self::V1_6,
             "1.7" => Self::V1_7,
@@ -66,7 +66,7 @@ pub(super) fn state_of(verb: &str) -> Option<TestState> {
 }
 
 /// Parses `handshake [KEY=VALUE…] [!KEY…]`, where a key is a name or a number.
-pub(super) fn handshake(speaker: &Speaker, words: &mut Arguments) -> Result<Message, Wrong> {
+pub(super) fn handshake(speaker: &Speaker, words: &mut Arguments) -> Result<Message, PlayError> {
     let platform = speaker.platform;
     let versions = if platform < Platform::V2_3 { "1.0.0" } else { "1.0.0;1.1.0;1.2.0;1.3.0;1.4.0" };
     let mut all = Handshake::new()
@@ -102,7 +102,7 @@ pub(super) fn handshake(speaker: &Speaker, words: &mut Arguments) -> Result<Mess
 }
 
 /// Returns the key of the handshake with this name or number.
-pub(super) fn key(name: &str) -> Result<HandshakeKey, Wrong> {
+pub(super) fn key(name: &str) -> Result<HandshakeKey, PlayError> {
     Ok(match name {
         "pid" => HandshakeKey::PID,
         "architecture" => HandshakeKey::ARCHITECTURE,
@@ -130,11 +130,11 @@ pub(super) fn message(
     verb: &str,
     speaker: &Speaker,
     words: &mut Arguments,
-) -> Result<Option<Message>, Wrong> {
+) -> Result<Option<Message>, PlayError> {
     let execution_id = words.field("execution", Some(&speaker.execution));
     let session = |words: &mut Arguments, kind, execution_id| {
         let kind: Option<u8> = words.number("kind")?.or(Some(kind));
-        Ok::<_, Wrong>(Message::SessionEvent(SessionEvent {
+        Ok::<_, PlayError>(Message::SessionEvent(SessionEvent {
             session_type: kind.filter(|_| !words.is_absent("kind")).map(SessionEventType),
             session_uid: words.field("uid", Some("session")),
             execution_id,
@@ -211,7 +211,7 @@ pub(super) fn message(
     }))
 }
 
-fn discovered(words: &mut Arguments) -> Result<Vec<DiscoveredTest>, Wrong> {
+fn discovered(words: &mut Arguments) -> Result<Vec<DiscoveredTest>, PlayError> {
     let uid = words.need("a test")?;
     let count: usize = words.number("count")?.unwrap_or(1);
     let traits = words.get("trait").map(|text| {
@@ -242,7 +242,7 @@ fn results(
     execution_id: Option<String>,
     speaker: &Speaker,
     words: &mut Arguments,
-) -> Result<Message, Wrong> {
+) -> Result<Message, PlayError> {
     let instance_id = words.field("instance", Some(&speaker.instance));
     let count: usize = words.number("count")?.unwrap_or(1);
     let list = words.get("list");
@@ -269,7 +269,7 @@ fn numbered(text: Option<&str>, n: usize) -> Option<String> {
     text.map(|text| text.replace("{i}", &n.to_string()))
 }
 
-fn test(state: TestState, words: &mut Arguments) -> Result<FailedTest, Wrong> {
+fn test(state: TestState, words: &mut Arguments) -> Result<FailedTest, PlayError> {
     let uid = words.need("a test")?;
     let state = words.number("state")?.map_or(state, TestState);
     let has_duration = !matches!(state, TestState::SKIPPED | TestState::IN_PROGRESS);
@@ -299,7 +299,7 @@ fn test(state: TestState, words: &mut Arguments) -> Result<FailedTest, Wrong> {
 }
 
 /// Parses a duration, or a number of ticks, and returns ticks of 100 ns.
-fn ticks(text: &str) -> Result<i64, Wrong> {
+fn ticks(text: &str) -> Result<i64, PlayError> {
     if let Ok(ticks) = text.parse() {
         return Ok(ticks);
     }

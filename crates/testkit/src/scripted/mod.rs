@@ -26,7 +26,7 @@ use self::play::Player;
 use self::script::Script;
 
 /// Exit code for an invalid scenario.
-const WRONG: u8 = 97;
+const INVALID_SCENARIO: u8 = 97;
 /// Exit code for an unexpected reply of the server.
 const UNEXPECTED: u8 = 98;
 
@@ -43,28 +43,28 @@ pub fn play_if_asked() -> Option<ExitCode> {
 
 /// Plays the scenario specified by the command line.
 pub fn play(arguments: &[OsString]) -> ExitCode {
-    let said = |text: &str| drop(writeln!(io::stderr(), "scripted host: {text}"));
+    let report = |text: &str| drop(writeln!(io::stderr(), "scripted host: {text}"));
     match Options::read(arguments).and_then(|options| {
         let text = std::fs::read_to_string(&options.script)
-            .map_err(|error| Wrong::from(format!("{}: {error}", options.script.display())))?;
+            .map_err(|error| PlayError::from(format!("{}: {error}", options.script.display())))?;
         Player::new(options, Script::parse(&text)?).play()
     }) {
         Ok(code) => ExitCode::from(code),
-        Err(Wrong::Closed) => {
+        Err(PlayError::Closed) => {
             // Hosts of MTP 2.x print this and exit with this code.
-            said("the pipe was closed by the server");
+            report("the pipe was closed by the server");
             ExitCode::from(1)
         }
-        Err(wrong) => {
-            said(&wrong.to_string());
-            ExitCode::from(if matches!(wrong, Wrong::Reply(_)) { UNEXPECTED } else { WRONG })
+        Err(error) => {
+            report(&error.to_string());
+            ExitCode::from(if matches!(error, PlayError::Reply(_)) { UNEXPECTED } else { INVALID_SCENARIO })
         }
     }
 }
 
-/// The reasons why a scenario stops.
+/// An error that ends a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wrong {
+enum PlayError {
     /// The scenario is invalid.
     Script(String),
     /// The server sent an unexpected reply.
@@ -73,7 +73,7 @@ enum Wrong {
     Closed,
 }
 
-impl Wrong {
+impl PlayError {
     fn reply(text: String) -> Self {
         Self::Reply(text)
     }
@@ -87,7 +87,7 @@ impl Wrong {
     }
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for PlayError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Script(text) | Self::Reply(text) => f.write_str(text),
@@ -96,26 +96,26 @@ impl std::fmt::Display for Wrong {
     }
 }
 
-impl From<String> for Wrong {
+impl From<String> for PlayError {
     fn from(text: String) -> Self {
         Self::Script(text)
     }
 }
 
-impl From<&str> for Wrong {
+impl From<&str> for PlayError {
     fn from(text: &str) -> Self {
         Self::Script(text.to_owned())
     }
 }
 
-impl From<io::Error> for Wrong {
+impl From<io::Error> for PlayError {
     fn from(error: io::Error) -> Self {
         Self::Script(error.to_string())
     }
 }
 
 /// Parses a duration: `12ms`, `3s`, `5m`.
-fn duration(text: &str) -> Result<Duration, Wrong> {
+fn duration(text: &str) -> Result<Duration, PlayError> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let number: u64 = number.parse().map_err(|_no_number| format!("{text}: no duration, such as 50ms"))?;

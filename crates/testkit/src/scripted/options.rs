@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Wrong;
+use super::PlayError;
 
 /// The options of a host.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) fn read(arguments: &[OsString]) -> Result<Self, Wrong> {
+    pub(super) fn read(arguments: &[OsString]) -> Result<Self, PlayError> {
         let mut arguments = arguments.iter().cloned();
         let own = PathBuf::from(arguments.next().unwrap_or_default());
         let mut own_name = own.into_os_string();

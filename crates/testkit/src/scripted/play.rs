@@ -15,10 +15,10 @@ use runtap_mtp_proto::{ControlKind, Message};
 use super::link::{Link, Reply, Spoil};
 use super::message::{self, Platform, Speaker, state_of};
 use super::options::Options;
-use super::process::{self, Deaf};
+use super::process::{self, IgnoredInterrupts};
 use super::script::{Line, Node, Script};
 use super::words::Arguments;
-use super::{Wrong, bytes, duration};
+use super::{PlayError, bytes, duration};
 
 /// The environment variable with the part of the scenario that a child plays.
 const PART: &str = "SCRIPTED_HOST_PART";
@@ -50,7 +50,7 @@ pub(super) struct Player {
     always: Spoil,
     children: Vec<Child>,
     cancelled: Option<Receiver<()>>,
-    deaf: Option<Deaf>,
+    ignored_interrupts: Option<IgnoredInterrupts>,
     ignores_filter: bool,
     /// The values of `{n}`, innermost last.
     number: Vec<usize>,
@@ -75,13 +75,13 @@ impl Player {
             always: Spoil::default(),
             children: Vec::new(),
             cancelled: None,
-            deaf: None,
+            ignored_interrupts: None,
             ignores_filter: false,
             number: Vec::new(),
         }
     }
 
-    pub(super) fn play(mut self) -> Result<u8, Wrong> {
+    pub(super) fn play(mut self) -> Result<u8, PlayError> {
         let nodes = self.script.parts.get(&self.part).cloned();
         let nodes = nodes.ok_or_else(|| format!("there is no part {}", self.part))?;
         match self.nodes(&nodes)? {
@@ -90,20 +90,20 @@ impl Player {
         }
     }
 
-    fn nodes(&mut self, nodes: &[Node]) -> Result<Next, Wrong> {
+    fn nodes(&mut self, nodes: &[Node]) -> Result<Next, PlayError> {
         for node in nodes {
             let next = match node {
-                Node::Line(line) => self.line(line).map_err(|wrong| wrong.at(line.number))?,
+                Node::Line(line) => self.line(line).map_err(|error| error.at(line.number))?,
                 Node::Repeat(line, body) => {
                     let mut words = self.words(line);
-                    let count = words.need("how often").map_err(|wrong| wrong.at(line.number))?;
+                    let count = words.need("how often").map_err(|error| error.at(line.number))?;
                     let count: usize = count.parse().map_err(|_no_number| {
-                        Wrong::from(format!("repeat {count}: no number")).at(line.number)
+                        PlayError::from(format!("repeat {count}: no number")).at(line.number)
                     })?;
                     self.repeat(count, body)?
                 }
                 Node::If(line, then, otherwise) => {
-                    let holds = self.holds(line).map_err(|wrong| wrong.at(line.number))?;
+                    let holds = self.holds(line).map_err(|error| error.at(line.number))?;
                     self.nodes(if holds { then } else { otherwise })?
                 }
             };
@@ -114,7 +114,7 @@ impl Player {
         Ok(Next::On)
     }
 
-    fn repeat(&mut self, count: usize, body: &[Node]) -> Result<Next, Wrong> {
+    fn repeat(&mut self, count: usize, body: &[Node]) -> Result<Next, PlayError> {
         for number in 1..=count {
             self.number.push(number);
             let next = self.nodes(body)?;
@@ -138,7 +138,7 @@ impl Player {
         }
     }
 
-    fn holds(&self, line: &Line) -> Result<bool, Wrong> {
+    fn holds(&self, line: &Line) -> Result<bool, PlayError> {
         let mut words = self.words(line);
         let not = words.flag("not");
         let holds = match words.need("a condition")?.as_str() {
@@ -157,7 +157,7 @@ impl Player {
         uids.is_none_or(|uids| uids.iter().any(|wanted| wanted == uid))
     }
 
-    fn line(&mut self, line: &Line) -> Result<Next, Wrong> {
+    fn line(&mut self, line: &Line) -> Result<Next, PlayError> {
         let mut words = self.words(line);
         let link = self.put_in(&line.link);
         match line.verb.as_str() {
@@ -177,7 +177,7 @@ impl Player {
             "fork" => process::fork(&mut words, self.links.get(&link).map(|link| &link.stream))?,
             "kill" => process::kill(&words.need("a signal")?)?,
             "abort" => std::process::abort(),
-            "platform" => self.platform = Platform::named(&words.need("a version")?)?,
+            "platform" => self.platform = Platform::parse(&words.need("a version")?)?,
             "ignore" => self.ignore(&words.need("filter or sigint")?)?,
             "await" => self.wait_for(&words.need("cancel, sigint or close")?, &link)?,
             "spawn" => self.spawn(&mut words)?,
@@ -203,7 +203,7 @@ impl Player {
                 self.link(&link)?.raw(bytes, &spoil)?;
             }
             "reply" => drop(self.link(&link)?.reply()?),
-            verb => return self.say(verb, &link, words),
+            verb => return self.send_message(verb, &link, words),
         }
         words.finish()?;
         Ok(Next::On)
@@ -223,7 +223,7 @@ impl Player {
         self.next.take().unwrap_or_else(|| self.always.clone())
     }
 
-    fn link(&mut self, name: &str) -> Result<&mut Link, Wrong> {
+    fn link(&mut self, name: &str) -> Result<&mut Link, PlayError> {
         if !self.links.contains_key(name) {
             let link = Link::connect(&self.options.pipe, Connection::data())?;
             self.links.insert(name.to_owned(), link);
@@ -237,7 +237,7 @@ impl Player {
         format!("{part}-{link}-{}", self.attempt)
     }
 
-    fn say(&mut self, verb: &str, link: &str, mut words: Arguments) -> Result<Next, Wrong> {
+    fn send_message(&mut self, verb: &str, link: &str, mut words: Arguments) -> Result<Next, PlayError> {
         let mut verb = verb;
         if state_of(verb).is_some() {
             let test = words.clone().next().unwrap_or_default();
@@ -262,13 +262,13 @@ impl Player {
             attempt: self.attempt,
             platform: self.platform,
         };
-        let said = match verb {
+        let message = match verb {
             "handshake" => message::handshake(&speaker, &mut words)?,
             _ => message::message(verb, &speaker, &mut words)?.ok_or_else(|| format!("{verb} is no verb"))?,
         };
         words.finish()?;
         let spoil = self.spoil();
-        let reply = self.link(link)?.say(&said, &spoil)?;
+        let reply = self.link(link)?.send(&message, &spoil)?;
         // Like hosts, unless the scenario does it.
         let rejected = matches!(reply, Reply::Rejected(_)) && !spoil.expects();
         Ok(if rejected { Next::Exit(12) } else { Next::On })
@@ -283,37 +283,37 @@ impl Player {
         }
     }
 
-    fn ignore(&mut self, what: &str) -> Result<(), Wrong> {
+    fn ignore(&mut self, what: &str) -> Result<(), PlayError> {
         match what {
             "filter" => self.ignores_filter = true,
-            "sigint" => self.deaf = Some(Deaf::new()?),
+            "sigint" => self.ignored_interrupts = Some(IgnoredInterrupts::new()?),
             other => return Err(format!("ignore {other}: filter or sigint").into()),
         }
         Ok(())
     }
 
-    fn wait_for(&mut self, what: &str, link: &str) -> Result<(), Wrong> {
+    fn wait_for(&mut self, what: &str, link: &str) -> Result<(), PlayError> {
         match what {
             "cancel" => {
                 let cancelled = self.cancelled.as_ref().ok_or("there is no control pipe")?;
                 cancelled
                     .recv_timeout(FOR_EVER)
-                    .map_err(|_never| Wrong::reply("no cancellation was received".to_owned()))
+                    .map_err(|_never| PlayError::reply("no cancellation was received".to_owned()))
             }
             "sigint" => {
-                self.deaf.as_mut().ok_or("only one that ignores it can wait for it")?.wait();
+                self.ignored_interrupts.as_mut().ok_or("only one that ignores it can wait for it")?.wait();
                 Ok(())
             }
             "close" => match self.link(link)?.reply()? {
                 Reply::Closed => Ok(()),
-                other => Err(Wrong::reply(format!("the connection should be closed, but {other} came"))),
+                other => Err(PlayError::reply(format!("the connection should be closed, but {other} came"))),
             },
             other => Err(format!("await {other}: cancel, sigint or close").into()),
         }
     }
 
     /// `spawn PART [attempt=N]`: starts a child with the same command line, which plays a part.
-    fn spawn(&mut self, words: &mut Arguments) -> Result<(), Wrong> {
+    fn spawn(&mut self, words: &mut Arguments) -> Result<(), PlayError> {
         let part = words.need("a part")?;
         let mut command = Command::new(env::current_exe()?);
         if env::var_os(EXECUTION).is_none() {
@@ -328,13 +328,13 @@ impl Player {
     }
 
     /// Waits on the control pipe that the reply to the handshake specified.
-    fn control(&mut self, link: &str) -> Result<(), Wrong> {
+    fn control(&mut self, link: &str) -> Result<(), PlayError> {
         let pipe = self.link(link)?.greeting.server_control_pipe().map(PathBuf::from);
-        let pipe = pipe.ok_or_else(|| Wrong::reply("no control pipe was offered".to_owned()))?;
+        let pipe = pipe.ok_or_else(|| PlayError::reply("no control pipe was offered".to_owned()))?;
         let mut control = Link::connect(&pipe, Connection::control())?;
         let (send, receive) = mpsc::channel();
         self.cancelled = Some(receive);
-        control.say(&Message::WaitForServerControl, &Spoil::default().at_once())?;
+        control.send(&Message::WaitForServerControl, &Spoil::default().at_once())?;
         thread::spawn(move || {
             // Closing the pipe cancels too.
             if let Ok(Reply::Control(Some(ControlKind::CANCEL_SESSION)) | Reply::Closed) = control.reply() {
@@ -345,17 +345,17 @@ impl Player {
     }
 
     /// `expect KEY=VALUE… !KEY…`: checks the reply to the handshake.
-    fn expect(&mut self, link: &str, words: &mut Arguments) -> Result<(), Wrong> {
+    fn expect(&mut self, link: &str, words: &mut Arguments) -> Result<(), PlayError> {
         let greeting = self.link(link)?.greeting.clone();
         for (name, value) in words.pairs() {
             let is = greeting.get(message::key(&name)?);
             if is != Some(value.as_str()) {
-                return Err(Wrong::reply(format!("the server says {name}={is:?}, not {value:?}")));
+                return Err(PlayError::reply(format!("the server says {name}={is:?}, not {value:?}")));
             }
         }
         for name in words.absents() {
             if let Some(is) = greeting.get(message::key(&name)?) {
-                return Err(Wrong::reply(format!("the server says {name}={is:?}")));
+                return Err(PlayError::reply(format!("the server says {name}={is:?}")));
             }
         }
         Ok(())

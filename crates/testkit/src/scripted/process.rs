@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
-use super::Wrong;
+use super::PlayError;
 use super::words::Arguments;
 
 /// Prints, ignoring errors if the output is closed.
@@ -19,7 +19,7 @@ pub(super) fn print(mut out: impl Write, bytes: &[u8]) {
 }
 
 /// `flood stdout|stderr SIZE`: prints numbered lines of this total size, such as `100MB`.
-pub(super) fn flood(words: &mut Arguments) -> Result<(), Wrong> {
+pub(super) fn flood(words: &mut Arguments) -> Result<(), PlayError> {
     let stream = words.need("stdout or stderr")?;
     let size = size(&words.need("a size")?)?;
     let mut out: Box<dyn Write> = match stream.as_str() {
@@ -41,9 +41,9 @@ pub(super) fn flood(words: &mut Arguments) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn size(text: &str) -> Result<usize, Wrong> {
+fn size(text: &str) -> Result<usize, PlayError> {
     let (number, factor) = match text.strip_suffix("MB").map(|number| (number, 1_000_000)) {
-        Some(of) => of,
+        Some(parsed) => parsed,
         None => (text.strip_suffix("kB").unwrap_or(text), if text.ends_with("kB") { 1000 } else { 1 }),
     };
     let number: usize = number.parse().map_err(|_no_number| format!("{text}: no size, such as 100MB"))?;
@@ -52,7 +52,7 @@ fn size(text: &str) -> Result<usize, Wrong> {
 
 /// `fork [holds=stdout|pipe|nothing] [for=5s] [escapes]`: starts a process that outlives its parent and keeps one of
 /// its descriptors. With `escapes`, it has a session of its own and an empty environment.
-pub(super) fn fork(words: &mut Arguments, pipe: Option<&UnixStream>) -> Result<(), Wrong> {
+pub(super) fn fork(words: &mut Arguments, pipe: Option<&UnixStream>) -> Result<(), PlayError> {
     let duration = super::duration(&words.get("for").unwrap_or_else(|| "5s".to_owned()))?;
     let holds = words.get("holds").unwrap_or_else(|| "nothing".to_owned());
     let mut command = Command::new("/bin/sleep");
@@ -76,8 +76,8 @@ pub(super) fn fork(words: &mut Arguments, pipe: Option<&UnixStream>) -> Result<(
 }
 
 /// `kill SIGNAL`: sends a signal to this process.
-pub(super) fn kill(name: &str) -> Result<(), Wrong> {
-    let signal = named(name)?;
+pub(super) fn kill(name: &str) -> Result<(), PlayError> {
+    let signal = signal_by_name(name)?;
     // Delivery is asynchronous, and a handler of the standard library may receive the first one.
     for _ in 0..100 {
         kill_process(getpid(), signal).map_err(io::Error::from)?;
@@ -86,7 +86,7 @@ pub(super) fn kill(name: &str) -> Result<(), Wrong> {
     Err(format!("{name} does not end it").into())
 }
 
-fn named(name: &str) -> Result<Signal, Wrong> {
+fn signal_by_name(name: &str) -> Result<Signal, PlayError> {
     Ok(match name {
         "SIGKILL" => Signal::KILL,
         "SIGABRT" => Signal::ABORT,
@@ -97,15 +97,15 @@ fn named(name: &str) -> Result<Signal, Wrong> {
     })
 }
 
-/// Ignored signals.
+/// SIGINT, which this process ignores and can wait for.
 #[derive(Debug)]
-pub(super) struct Deaf {
+pub(super) struct IgnoredInterrupts {
     runtime: tokio::runtime::Runtime,
     interrupts: Signals,
 }
 
-impl Deaf {
-    /// Ignores SIGINT.
+impl IgnoredInterrupts {
+    /// Starts to ignore SIGINT.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
@@ -114,7 +114,7 @@ impl Deaf {
         Ok(Self { runtime, interrupts })
     }
 
-    /// Waits for a signal.
+    /// Waits for the next SIGINT.
     pub(super) fn wait(&mut self) {
         self.runtime.block_on(self.interrupts.recv());
     }

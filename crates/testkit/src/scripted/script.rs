@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Wrong;
+use super::PlayError;
 use super::words::{Word, split};
 
 /// A scenario: the part of the first process, and named parts for others.
@@ -37,10 +37,10 @@ pub(super) struct Line {
 }
 
 impl Script {
-    pub(super) fn parse(text: &str) -> Result<Self, Wrong> {
+    pub(super) fn parse(text: &str) -> Result<Self, PlayError> {
         let mut lines = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
-            lines.extend(self::line(number, line).map_err(|wrong| wrong.at(number))?);
+            lines.extend(self::line(number, line).map_err(|error| error.at(number))?);
         }
         let mut lines = lines.into_iter().peekable();
         let mut parts = BTreeMap::new();
@@ -53,13 +53,13 @@ impl Script {
             let Some(line) = lines.next() else { return Ok(Self { parts }) };
             name = match line.words.as_slice() {
                 [Word::Plain(name)] if !name.is_empty() => name.clone(),
-                _ => return Err(Wrong::from("part NAME".to_owned()).at(line.number)),
+                _ => return Err(PlayError::from("part NAME".to_owned()).at(line.number)),
             };
         }
     }
 }
 
-fn line(number: usize, text: &str) -> Result<Option<Line>, Wrong> {
+fn line(number: usize, text: &str) -> Result<Option<Line>, PlayError> {
     let mut words = split(text)?.into_iter();
     let mut link = "a".to_owned();
     let verb = loop {
@@ -78,13 +78,13 @@ fn line(number: usize, text: &str) -> Result<Option<Line>, Wrong> {
 type Lines = std::iter::Peekable<std::vec::IntoIter<Line>>;
 
 /// Parses nodes up to one of these words, which is not consumed, or up to the end or a `part` if permitted.
-fn block(lines: &mut Lines, until: &[&str]) -> Result<Vec<Node>, Wrong> {
+fn block(lines: &mut Lines, until: &[&str]) -> Result<Vec<Node>, PlayError> {
     let mut nodes = Vec::new();
     while let Some(line) = lines.next_if(|line| !until.contains(&line.verb.as_str())) {
         let number = line.number;
         let close = |lines: &mut Lines, word: &str| match lines.next() {
             Some(line) if line.verb == word => Ok(()),
-            _ => Err(Wrong::from(format!("{word} is missing")).at(number)),
+            _ => Err(PlayError::from(format!("{word} is missing")).at(number)),
         };
         nodes.push(match line.verb.as_str() {
             "repeat" => {
@@ -102,7 +102,7 @@ fn block(lines: &mut Lines, until: &[&str]) -> Result<Vec<Node>, Wrong> {
                 Node::If(line, then, otherwise)
             }
             "done" | "else" | "fi" => {
-                return Err(Wrong::from(format!("{} closes nothing", line.verb)).at(number));
+                return Err(PlayError::from(format!("{} closes nothing", line.verb)).at(number));
             }
             _ => Node::Line(line),
         });

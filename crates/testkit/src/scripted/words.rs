@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Wrong;
+use super::PlayError;
 
 /// A word of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) enum Word {
 }
 
 /// Splits a line. A `#` at the start of a word starts a comment.
-pub(super) fn split(line: &str) -> Result<Vec<Word>, Wrong> {
+pub(super) fn split(line: &str) -> Result<Vec<Word>, PlayError> {
     let mut letters = line.chars().peekable();
     let mut words = Vec::new();
     loop {
@@ -30,7 +30,7 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, Wrong> {
 
 type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-fn word(letters: &mut Letters<'_>) -> Result<Word, Wrong> {
+fn word(letters: &mut Letters<'_>) -> Result<Word, PlayError> {
     let mut key = None;
     let mut text = String::new();
     // A quoted `@` or `!` has no special meaning.
@@ -73,7 +73,7 @@ fn repeated(text: &str) -> Option<String> {
 }
 
 /// Reads the text after a quotation mark, up to the next one.
-fn quoted(letters: &mut Letters<'_>, text: &mut String) -> Result<(), Wrong> {
+fn quoted(letters: &mut Letters<'_>, text: &mut String) -> Result<(), PlayError> {
     loop {
         match letters.next().ok_or("a quotation mark has no partner")? {
             '"' => return Ok(()),
@@ -83,7 +83,7 @@ fn quoted(letters: &mut Letters<'_>, text: &mut String) -> Result<(), Wrong> {
     }
 }
 
-fn escaped(letters: &mut Letters<'_>) -> Result<char, Wrong> {
+fn escaped(letters: &mut Letters<'_>) -> Result<char, PlayError> {
     Ok(match letters.next().ok_or("a backslash at the end")? {
         'n' => '\n',
         'r' => '\r',
@@ -140,7 +140,7 @@ impl Arguments {
     }
 
     /// Consumes the next plain word, which must exist.
-    pub(super) fn need(&mut self, what: &str) -> Result<String, Wrong> {
+    pub(super) fn need(&mut self, what: &str) -> Result<String, PlayError> {
         self.next().ok_or_else(|| format!("{what} is missing").into())
     }
 
@@ -158,10 +158,10 @@ impl Arguments {
     }
 
     /// Consumes the value of a key as a number, if present.
-    pub(super) fn number<T: std::str::FromStr>(&mut self, key: &str) -> Result<Option<T>, Wrong> {
+    pub(super) fn number<T: std::str::FromStr>(&mut self, key: &str) -> Result<Option<T>, PlayError> {
         let value = self.get(key);
         let number = |text: String| {
-            text.parse().map_err(|_no_number| Wrong::from(format!("{key}={text}: no such number")))
+            text.parse().map_err(|_no_number| PlayError::from(format!("{key}={text}: no such number")))
         };
         value.map(number).transpose()
     }
@@ -201,7 +201,7 @@ impl Arguments {
     }
 
     /// Fails if any words remain.
-    pub(super) fn finish(self) -> Result<(), Wrong> {
+    pub(super) fn finish(self) -> Result<(), PlayError> {
         let plain = self.plain.into_iter().next_back();
         let pair = self.pairs.into_iter().next().map(|(key, _)| format!("{key}="));
         let absent =
