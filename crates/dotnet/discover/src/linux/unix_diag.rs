@@ -1,4 +1,5 @@
-//! The kernel's list of the Unix sockets in this process's network namespace and their peers. `/proc/net/unix` has only names.
+//! The kernel's list of the Unix sockets in this process's network namespace and their peers. `/proc/net/unix` lists names,
+//! but no peers.
 //!
 //! Source: `sock_diag(7)`, `netlink(7)`, and the kernel's `unix_diag.h`.
 
@@ -30,6 +31,10 @@ const SHOW: u32 = 0b111;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const TCP_LISTEN: u8 = 10;
+/// Types of attributes.
+const UNIX_DIAG_NAME: u16 = 0;
+const UNIX_DIAG_VFS: u16 = 1;
+const UNIX_DIAG_PEER: u16 = 2;
 
 /// Returns all Unix sockets.
 ///
@@ -99,9 +104,9 @@ fn parse_socket(body: &[u8]) -> Option<UnixSocket> {
         let length = usize::from(length);
         let Some(value) = rest.get(4..length) else { break };
         match kind {
-            0 => socket.name = Some(value.strip_suffix(&[0]).unwrap_or(value).to_owned()),
-            1 => socket.file = u32_at(value, 0),
-            2 => socket.peer = u32_at(value, 0),
+            UNIX_DIAG_NAME => socket.name = Some(value.strip_suffix(&[0]).unwrap_or(value).to_owned()),
+            UNIX_DIAG_VFS => socket.file = u32_at(value, 0),
+            UNIX_DIAG_PEER => socket.peer = u32_at(value, 0),
             _ => {}
         }
         rest = rest.get(aligned(length)..).unwrap_or_default();
@@ -173,9 +178,9 @@ mod tests {
         let mut body = vec![1, 1, TCP_LISTEN, 0];
         body.extend(77u32.to_ne_bytes());
         body.extend([0; 8]);
-        body.extend(attribute(0, b"/a\0"));
+        body.extend(attribute(UNIX_DIAG_NAME, b"/a\0"));
         body.extend(attribute(99, b"?"));
-        body.extend(attribute(2, &5u32.to_ne_bytes()));
+        body.extend(attribute(UNIX_DIAG_PEER, &5u32.to_ne_bytes()));
         let mut whole = message(SOCK_DIAG_BY_FAMILY, &body);
         let mut found = Vec::new();
         assert!(parse(&whole, &mut found).unwrap(), "more may come");
