@@ -44,7 +44,7 @@ pub(crate) struct Arrival {
 #[derive(Debug)]
 pub(crate) struct RuntimeRegistry {
     pub(super) limits: Limits,
-    pub(super) teller: NoticeReporter,
+    pub(super) reporter: NoticeReporter,
     places: Mutex<Places>,
     /// Notified after every change.
     pub(super) changed: Notify,
@@ -56,10 +56,10 @@ pub(crate) struct RuntimeRegistry {
 }
 
 impl RuntimeRegistry {
-    pub(crate) fn new(limits: Limits, teller: NoticeReporter) -> Self {
+    pub(crate) fn new(limits: Limits, reporter: NoticeReporter) -> Self {
         Self {
             limits,
-            teller,
+            reporter,
             places: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
@@ -96,7 +96,7 @@ impl RuntimeRegistry {
             (entry.seen, entry.number) = (Instant::now(), number);
         } else {
             if let Some(without) = state.make_room(advertise, origin) {
-                self.teller.without_place(without.process_id, RUNTIMES);
+                self.reporter.without_place(without.process_id, RUNTIMES);
                 if without.runtime_cookie == advertise.runtime_cookie {
                     return;
                 }
@@ -117,7 +117,7 @@ impl RuntimeRegistry {
         for notice in &news {
             // If the router connects to tools, each runtime has a tool connection of its own.
             if arrivals.is_none() || !matches!(notice, Notice::Another { .. }) {
-                self.teller.tell(notice);
+                self.reporter.report(notice);
             }
         }
         if let (Some(arrivals), Some(arrival)) = (arrivals, arrival) {
@@ -152,7 +152,7 @@ impl RuntimeRegistry {
                     }
                     continue;
                 }
-                waiting.tell();
+                waiting.report_once();
                 // Whether a runtime is gone is known only after a time.
                 let _ = timeout(RECONNECT_TIMEOUT, changed).await;
             }
@@ -235,7 +235,7 @@ impl RuntimeRegistry {
         }
         drop(state);
         if gone {
-            self.teller.tell(&Notice::RuntimeGone { process_id: advertise.process_id });
+            self.reporter.report(&Notice::RuntimeGone { process_id: advertise.process_id });
         }
         self.changed.notify_waiters();
     }
@@ -256,15 +256,15 @@ impl<'a> Waiting<'a> {
             return Err(NoConnection::Full);
         }
         if clients > 1 {
-            waiting.tell();
+            waiting.report_once();
         }
         Ok(waiting)
     }
 
     /// Reports once that the client has to wait.
-    fn tell(&self) {
+    fn report_once(&self) {
         if self.told.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.board.teller.tell(&Notice::Waiting(self.clients));
+            self.board.reporter.report(&Notice::Waiting(self.clients));
         }
     }
 }
@@ -324,7 +324,7 @@ mod tests {
             Instant::now() - RECONNECT_TIMEOUT;
         is_asked_once(&board).await;
         let second = arrivals.try_recv().expect("it has come again");
-        assert_eq!(board.teller.statistics().runtimes(), 2);
+        assert_eq!(board.reporter.statistics().runtimes(), 2);
         // The task that connects to a tool for the first arrival ends even if it has not checked meanwhile.
         board.is_gone(&first).await;
         assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());

@@ -114,7 +114,7 @@ pub(crate) struct ClientPool {
     /// The part of `most_silent` that clients that have greeted can't occupy, because a new client needs a place until its greeting
     /// arrives.
     ungreeted: usize,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
 }
 
 /// A client that occupies a place.
@@ -138,7 +138,7 @@ impl Client {
 
 impl ClientPool {
     /// Creates an empty crowd. At most a quarter of all places are for `silent` clients, to leave room for others.
-    pub(crate) fn new(connections: usize, silent: usize, teller: NoticeReporter) -> Self {
+    pub(crate) fn new(connections: usize, silent: usize, reporter: NoticeReporter) -> Self {
         let most_silent = silent.min(connections / 4).max(1);
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
@@ -146,7 +146,7 @@ impl ClientPool {
             asked: VecDeque::new(),
             most_silent,
             ungreeted: most_silent / 4,
-            teller,
+            reporter,
         }
     }
 
@@ -217,7 +217,7 @@ impl ClientPool {
             leaving.task.abort();
             // A rejected client has already been counted.
             if leaving.progress.stage() != Stage::Refused as u8 {
-                self.teller.silent();
+                self.reporter.silent();
             }
         }
     }
@@ -272,7 +272,7 @@ mod tests {
             tokio::task::yield_now().await;
             assert!(crowd.room.available_permits() >= 11, "{crowd:?}");
         }
-        assert_eq!(crowd.teller.statistics().silent(), 96);
+        assert_eq!(crowd.reporter.statistics().silent(), 96);
     }
 
     #[tokio::test]

@@ -44,7 +44,7 @@ impl Front {
 /// Serves tools that connect.
 async fn listen(gate: &Acceptor, relay: &Relay) {
     let mut crowd =
-        ClientPool::new(relay.limits().connections, relay.limits().silent, relay.teller().clone());
+        ClientPool::new(relay.limits().connections, relay.limits().silent, relay.reporter().clone());
     loop {
         let (link, who) = match gate.accept().await {
             Ok(accepted) => accepted,
@@ -54,7 +54,7 @@ async fn listen(gate: &Acceptor, relay: &Relay) {
                 continue;
             }
         };
-        relay.teller().connection();
+        relay.reporter().connection();
         let origin = Origin::of_link(&link);
         let permit = crowd.admit().await;
         let progress = Progress::default();
@@ -104,7 +104,7 @@ async fn connect_tool(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
     let may_know = |peer: Peer| {
         let trusted = peer.uid == 0 || peer.uid == my_uid();
         if !trusted && told.replace(peer.uid) != Some(peer.uid) {
-            relay.teller().tell(&Notice::ForeignTool { uid: peer.uid });
+            relay.reporter().report(&Notice::ForeignTool { uid: peer.uid });
         }
         trusted
     };
@@ -113,7 +113,7 @@ async fn connect_tool(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
         async move {
             let (tell, free) = oneshot::channel();
             let serving = relay.clone();
-            relay.teller().connection();
+            relay.reporter().connection();
             relay.spawn(async move {
                 let free = || {
                     // The receiver is gone when the router stops.

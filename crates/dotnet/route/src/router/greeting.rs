@@ -57,7 +57,7 @@ pub(crate) async fn accept(board: Arc<RuntimeRegistry>, gate: Acceptor) {
                 Ok(Err(error)) => error.to_string(),
                 Err(_elapsed) => "it did not identify itself in time".to_owned(),
             };
-            board.teller.tell(&Notice::NoRuntime { who: name, why });
+            board.reporter.report(&Notice::NoRuntime { who: name, why });
         });
         greetings.push(Greeting { task, who, origin });
     }
@@ -70,7 +70,7 @@ fn disconnect_one(board: &RuntimeRegistry, greetings: &mut Vec<Greeting>) {
     if let Some(Greeting { task, who, .. }) = oldest.map(|at| greetings.remove(at)) {
         task.abort();
         let why = "it had not identified itself when other connections arrived".to_owned();
-        board.teller.tell(&Notice::NoRuntime { who, why });
+        board.reporter.report(&Notice::NoRuntime { who, why });
     }
 }
 

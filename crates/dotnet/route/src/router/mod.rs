@@ -76,14 +76,14 @@ pub struct Router {
     back: Back,
     limits: Limits,
     runtime_timeout: Option<Duration>,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
 }
 
 impl Router {
     /// Creates a router between these two sides.
     pub fn new(front: Front, back: Back) -> Self {
-        let (limits, teller) = (Limits::default(), NoticeReporter::default());
-        Self { front, back, limits, runtime_timeout: None, teller }
+        let (limits, reporter) = (Limits::default(), NoticeReporter::default());
+        Self { front, back, limits, runtime_timeout: None, reporter }
     }
 
     /// Sets the limits.
@@ -103,29 +103,29 @@ impl Router {
     /// Sets a callback for notices. It must not block.
     #[must_use]
     pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        self.teller = self.teller.telling(tell);
+        self.reporter = self.reporter.telling(tell);
         self
     }
 
     /// Returns the live statistics.
     pub fn statistics(&self) -> Arc<Statistics> {
-        self.teller.statistics()
+        self.reporter.statistics()
     }
 
     /// Runs until `until` is ready, or there has been no runtime for the time limit. Then no more clients are accepted, and pending
     /// ones have [`Limits::shut_down`] to finish.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
-        let Self { front, back, limits, runtime_timeout, teller } = self;
+        let Self { front, back, limits, runtime_timeout, reporter } = self;
         let mut background = JoinSet::new();
         let (supply, board) = match back {
             Back::Connect(address) => (relay::Supply::Connect(Arc::new(address)), None),
             Back::Listen(gate) => {
-                let board = Arc::new(RuntimeRegistry::new(limits.clone(), teller.clone()));
+                let board = Arc::new(RuntimeRegistry::new(limits.clone(), reporter.clone()));
                 background.spawn(greeting::accept(Arc::clone(&board), gate));
                 (relay::Supply::Board(Arc::clone(&board)), Some(board))
             }
         };
-        let relay = Relay::new(supply, limits.clone(), teller.clone());
+        let relay = Relay::new(supply, limits.clone(), reporter.clone());
         let ended = tokio::select! {
             () = until => Ended::Stopped,
             () = no_runtime(board.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,

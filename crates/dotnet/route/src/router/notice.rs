@@ -209,13 +209,13 @@ impl Statistics {
 }
 
 /// A callback for notices.
-type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
+type OnNotice = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 /// Counts events and forwards notices.
 #[derive(Clone, Default)]
 pub(crate) struct NoticeReporter {
     statistics: Arc<Statistics>,
-    tell: Option<Tell>,
+    tell: Option<OnNotice>,
 }
 
 impl fmt::Debug for NoticeReporter {
@@ -244,7 +244,7 @@ impl NoticeReporter {
     /// Reports that a runtime found no place.
     pub(crate) fn without_place(&self, process_id: u64, places: usize) {
         let count = self.statistics.without_place.fetch_add(1, Ordering::Relaxed) + 1;
-        self.tell(&Notice::NoPlace { process_id, places, count });
+        self.report(&Notice::NoPlace { process_id, places, count });
     }
 
     /// Counts a request of this many bytes. Its outcome may be known much later, or never.
@@ -258,7 +258,7 @@ impl NoticeReporter {
     }
 
     /// Counts a notice and forwards it.
-    pub(crate) fn tell(&self, notice: &Notice) {
+    pub(crate) fn report(&self, notice: &Notice) {
         let count = &self.statistics;
         match notice {
             Notice::Runtime { .. } => {

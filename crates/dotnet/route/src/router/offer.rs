@@ -48,7 +48,7 @@ pub struct Offer {
     token: Token,
     reached_at: Arc<[SocketAddr]>,
     limits: Limits,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
 }
 
 impl Offer {
@@ -58,8 +58,8 @@ impl Offer {
     /// None is.
     pub async fn bind(addresses: &[SocketAddr], token: Token) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses).await?;
-        let (limits, teller) = (Limits::default(), NoticeReporter::default());
-        Ok(Self { listener, token, reached_at: Arc::default(), limits, teller })
+        let (limits, reporter) = (Limits::default(), NoticeReporter::default());
+        Ok(Self { listener, token, reached_at: Arc::default(), limits, reporter })
     }
 
     /// Sets additional addresses to which clients connect, for example those of a forwarded port. Handshakes for other addresses are
@@ -73,7 +73,7 @@ impl Offer {
     /// Sets a callback for notices. It must not block.
     #[must_use]
     pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        self.teller = self.teller.telling(tell);
+        self.reporter = self.reporter.telling(tell);
         self
     }
 
@@ -94,15 +94,15 @@ impl Offer {
 
     /// Returns the live statistics.
     pub fn statistics(&self) -> Arc<Statistics> {
-        self.teller.statistics()
+        self.reporter.statistics()
     }
 
     /// Serves until `until` is ready.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
-        let Self { listener, token, reached_at, limits, teller } = self;
-        let mut crowd = ClientPool::new(limits.connections, limits.silent, teller.clone());
+        let Self { listener, token, reached_at, limits, reporter } = self;
+        let mut crowd = ClientPool::new(limits.connections, limits.silent, reporter.clone());
         // Each connection selects its runtime.
-        let relay = Relay::new(Supply::Nowhere, limits, teller);
+        let relay = Relay::new(Supply::Nowhere, limits, reporter);
         let accepting = async {
             loop {
                 let (stream, address) = match listener.accept().await {
@@ -113,7 +113,7 @@ impl Offer {
                         continue;
                     }
                 };
-                relay.teller().connection();
+                relay.reporter().connection();
                 let origin = Origin::of_tcp(&stream);
                 let permit = crowd.admit().await;
                 let progress = Progress::default();
@@ -157,7 +157,7 @@ async fn serve(
         // The peer has the token and has been answered.
         Err(error) if handshake.has_answered() => {
             progress.is_now(Stage::Asked);
-            relay.teller().tell(&Notice::Refused { who, why: error.to_string() });
+            relay.reporter().report(&Notice::Refused { who, why: error.to_string() });
             return stream.shutdown().await;
         }
         Err(error) => {
@@ -182,7 +182,7 @@ async fn serve(
                 Ok(())
             }
             Err(refusal) => {
-                relay.teller().tell(&Notice::Refused { who, why: refusal.to_string() });
+                relay.reporter().report(&Notice::Refused { who, why: refusal.to_string() });
                 handshake.answer(Err(&refusal));
                 send(&mut handshake, &mut stream, relay).await?;
                 stream.shutdown().await
@@ -225,7 +225,7 @@ impl Handshake for Watched<'_> {
 }
 
 async fn refuse(mut stream: TcpStream, who: String, error: HandshakeError, relay: &Relay) -> io::Result<()> {
-    relay.teller().tell(&Notice::Unproven { who, why: error.to_string() });
+    relay.reporter().report(&Notice::Unproven { who, why: error.to_string() });
     sleep(PENALTY).await;
     stream.write_all(&RouterHandshake::refusal(&error)).await?;
     stream.shutdown().await

@@ -56,7 +56,7 @@ pub(crate) async fn pump(
     runtime: Link,
     mut tap: Tap,
     limits: &Limits,
-    teller: &NoticeReporter,
+    reporter: &NoticeReporter,
     on_reply: impl FnOnce(),
     stop: impl AsyncFnOnce(SessionId) -> bool,
 ) -> io::Result<Carried> {
@@ -120,7 +120,7 @@ pub(crate) async fn pump(
             if let Err(error) = write(&mut to_client, bytes, limit).await {
                 return Ok((carried, Some(error)));
             }
-            teller.sent_to_client(n);
+            reporter.sent_to_client(n);
             carried.bytes += n as u64;
         }
         to_client.shutdown().await?;

@@ -39,14 +39,14 @@ pub(crate) enum Supply {
 pub struct Relay {
     supply: Supply,
     limits: Limits,
-    teller: NoticeReporter,
+    reporter: NoticeReporter,
     closing: watch::Sender<bool>,
     clients: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Relay {
-    pub(crate) fn new(supply: Supply, limits: Limits, teller: NoticeReporter) -> Self {
-        Self { supply, limits, teller, closing: watch::Sender::new(false), clients: Arc::default() }
+    pub(crate) fn new(supply: Supply, limits: Limits, reporter: NoticeReporter) -> Self {
+        Self { supply, limits, reporter, closing: watch::Sender::new(false), clients: Arc::default() }
     }
 
     /// Returns a relay for another runtime that listens.
@@ -58,8 +58,8 @@ impl Relay {
         &self.limits
     }
 
-    pub(crate) fn teller(&self) -> &NoticeReporter {
-        &self.teller
+    pub(crate) fn reporter(&self) -> &NoticeReporter {
+        &self.reporter
     }
 
     /// Waits until this runtime is ready for the next request. Returns `false` if it is gone.
@@ -94,7 +94,7 @@ impl Relay {
         let Supply::Connect(address) = &self.supply else { return std::future::pending().await };
         loop {
             if let Ok(advertise) = address.identify(self.limits.connect).await {
-                self.teller.tell(&Notice::Runtime { process_id: advertise.process_id });
+                self.reporter.report(&Notice::Runtime { process_id: advertise.process_id });
                 return advertise;
             }
             sleep(PAUSE).await;
@@ -118,9 +118,9 @@ impl Relay {
         };
         progress.is_now(Stage::Asked);
         match question {
-            ReceivedRequest::Silent => self.teller.silent(),
+            ReceivedRequest::Silent => self.reporter.silent(),
             ReceivedRequest::Refused(answer, why) => {
-                self.teller.tell(&Notice::Refused { who: who.to_owned(), why });
+                self.reporter.report(&Notice::Refused { who: who.to_owned(), why });
                 self.answer(client, &answer).await;
             }
             ReceivedRequest::Request(question) => {
@@ -134,7 +134,7 @@ impl Relay {
                 let (link, in_use) = match connection {
                     Ok(connection) => connection,
                     Err(why) => {
-                        self.teller.tell(&Notice::NotReached {
+                        self.reporter.report(&Notice::NotReached {
                             who: who.to_owned(),
                             command,
                             why: why.clone(),
@@ -154,7 +154,7 @@ impl Relay {
                 };
                 drop(in_use);
                 let who = who.to_owned();
-                self.teller.tell(&match carried {
+                self.reporter.report(&match carried {
                     Ok(carried) => Notice::Carried {
                         who,
                         command,
@@ -202,13 +202,13 @@ impl Relay {
         let ForwardableRequest { piece, tap, .. } = question;
         let bytes = piece.bytes();
         write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
-        self.teller.forwarded(bytes.len());
+        self.reporter.forwarded(bytes.len());
         let stop = async |id| self.stop(in_use.map(InUse::cookie), id).await.is_some();
         let on_reply = || {
             in_use.into_iter().for_each(InUse::is_answered);
             free();
         };
-        pump(client, runtime, tap, &self.limits, &self.teller, on_reply, stop).await
+        pump(client, runtime, tap, &self.limits, &self.reporter, on_reply, stop).await
     }
 
     /// Stops a session without a client over another connection. `None` if there is no connection or no answer.
@@ -225,7 +225,7 @@ impl Relay {
     async fn answer(&self, mut client: Link, answer: &[u8]) {
         // A client that is gone needs no answer.
         if write(&mut client, answer, Some(self.limits.stalled)).await.is_ok() {
-            self.teller.sent_to_client(answer.len());
+            self.reporter.sent_to_client(answer.len());
             let _ = client.shutdown().await;
         }
     }
