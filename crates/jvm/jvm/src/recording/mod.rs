@@ -8,8 +8,7 @@
 //!  hq::Hq ──Recorder──▶ Folder       AGENT.ctl.a2h.bin  AGENT.data0.a2h.bin  …  + .chunks.tsv, marks.tsv
 //!                                        │ find
 //!                                        ▼
-//!                       RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations and
-//! damage
+//!                       RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations, damage
 //!                                        │                    │
 //!                                        ├─ CalledMethods: A − B, A ∩ B, A ∪ B
 //!                                        ├─ Difference: before and after
@@ -22,11 +21,10 @@
 //!   the order of time. A recording always gives the same trace. The memory used is limited by the limits of the
 //!   trace, whatever the length of the recording.
 //! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
+//! - [`Operand`] is a recording, or a part of it, as users name it; [`LoadedRecording`] has its replayed agents, and
+//!   what they lack.
 //!
-//! - [`Operand`] is a recording, or a part of it, as users name it; [`LoadedRecording`] has its replayed agents, with
-//!   what is missing from them.
-//!
-//! This module neither prints nor listens, and knows no formats of profiles.
+//! This module neither prints nor listens, and does not know the formats of profiles.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
