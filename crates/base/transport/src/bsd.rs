@@ -27,7 +27,7 @@ pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream
     let stream = connect_socket(path, timeout).await?;
     let peer = peer(&stream)?;
     let trusted = peer.uid == rustix::process::geteuid().as_raw() || peer.uid == 0;
-    if trusted { Ok(stream) } else { Err(wrong(peer, None)) }
+    if trusted { Ok(stream) } else { Err(wrong_peer(peer, None)) }
 }
 
 /// Connects to a path without verifying which process listens there.
@@ -47,7 +47,7 @@ pub(crate) async fn connect_to(
             Ok(stream) => match peer(&stream)? {
                 Peer { pid: Some(pid), .. } if pid == wanted => return Ok(stream),
                 Peer { pid: None, .. } => failure = ConnectFailure::UnknownPeer { wanted },
-                peer => failure = wrong(peer, Some(wanted)),
+                peer => failure = wrong_peer(peer, Some(wanted)),
             },
             Err(error) => failure = error,
         }
@@ -62,7 +62,7 @@ fn peer(stream: &UnixStream) -> io::Result<Peer> {
 }
 
 /// User names are not looked up.
-fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
+fn wrong_peer(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
     ConnectFailure::WrongPeer { user: peer.uid.to_string(), peer, wanted }
 }
 

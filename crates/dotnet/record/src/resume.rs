@@ -123,8 +123,8 @@ pub async fn resume(
 
 /// Resumes every runtime that connects to a port within `limit`. Returns whether there was any.
 pub async fn resume_at(port: &mut Port, limit: Duration, tell: &impl Fn(Resumption<'_>)) -> bool {
-    let (mut freed, mut told) = (false, ReportedProcesses::default());
-    port.resume_all(sleep(limit), |runtime, outcome| freed |= told.tell(runtime, &outcome, tell)).await;
+    let (mut freed, mut reported) = (false, ReportedProcesses::default());
+    port.resume_all(sleep(limit), |runtime, outcome| freed |= reported.add(runtime, &outcome, tell)).await;
     freed
 }
 
@@ -134,7 +134,7 @@ struct ReportedProcesses(BTreeMap<u32, BTreeSet<u64>>);
 
 impl ReportedProcesses {
     /// Reports the result for a runtime. Returns whether it was resumed.
-    fn tell(
+    fn add(
         &mut self,
         runtime: &Runtime,
         outcome: &Result<(), runtap_diag::Error>,
@@ -142,13 +142,13 @@ impl ReportedProcesses {
     ) -> bool {
         let peer = runtime.peer();
         let pid = peer.pid.map_or_else(|| runtime.process_id(), u64::from);
-        let told = self.0.entry(peer.uid).or_default();
-        if told.len() < MAX_REPORTED && told.insert(pid) {
+        let reported = self.0.entry(peer.uid).or_default();
+        if reported.len() < MAX_REPORTED && reported.insert(pid) {
             tell(match outcome {
                 Ok(()) => Resumption::GoesOn(pid),
                 Err(error) => Resumption::Failed(pid, error),
             });
-            if told.len() == MAX_REPORTED {
+            if reported.len() == MAX_REPORTED {
                 tell(Resumption::Muted(peer.uid));
             }
         }

@@ -209,7 +209,7 @@ impl Trace<'_> {
                     return Ok(());
                 }
             }
-            self.tell()?;
+            self.report_classes_and_breaks()?;
             if Instant::now() >= self.next_beat {
                 self.beat()?;
             }
@@ -371,14 +371,14 @@ impl Trace<'_> {
     }
 
     /// Reports classes and breaks to HQ.
-    fn tell(&mut self) -> io::Result<()> {
+    fn report_classes_and_breaks(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         if self.dialect != Dialect::F1 {
             for sequence in self.session.take_breaks() {
                 bytes.extend(self.control.data_break(sequence).unwrap_or_default());
             }
         }
-        for told in self.session.take_told() {
+        for told in self.session.take_class_reports() {
             let mut name = JavaString::from(text(&told.name));
             // Collectors of the other versions might treat the whole text as the name.
             if told.was_loaded && self.dialect == Dialect::F1 {
@@ -399,7 +399,7 @@ impl Trace<'_> {
         self.control.shut_down();
         self.agent.set_paused(false);
         if !lost {
-            let _ = self.tell();
+            let _ = self.report_classes_and_breaks();
             let _ = self.beat();
         }
         // A program that exits keeps its probes: removing them would take time and has no benefit.
@@ -420,7 +420,7 @@ impl Trace<'_> {
             let _ = ticker.join();
         }
         if !lost {
-            let _ = self.tell();
+            let _ = self.report_classes_and_breaks();
             let _ = self.beat();
         }
     }

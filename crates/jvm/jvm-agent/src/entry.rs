@@ -306,7 +306,7 @@ extern "system" fn class_file_load_hook(
         if let (Some(told), Some(session)) = (told, agent.session()) {
             // Other agents may also change loaded classes at any time.
             let was_loaded = !redefined.is_null() && agent.is_changing_loaded();
-            session.tell(ClassReport { was_loaded, ..told });
+            session.add_class_report(ClassReport { was_loaded, ..told });
         }
         let Some(changed) = changed else { return };
         let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {

@@ -84,7 +84,7 @@ pub(crate) fn trace(agent: &'static Agent) {
             let is_wanted = plan.wants(&text, by_boot_loader);
             if !is_wanted && plan.filter.keeps(&text) && !is_hidden(name) {
                 // The hook, which would report this, is not called for the class any more.
-                session.tell(ClassReport::ignored(name));
+                session.add_class_report(ClassReport::ignored(name));
             }
             is_wanted
         };
@@ -93,13 +93,13 @@ pub(crate) fn trace(agent: &'static Agent) {
         };
         let mut running: Vec<Running> = jvmti.running(jni).into_iter().filter(is_traced).collect();
         agent.set_changing_loaded(true);
-        retransform(jvmti, jni, wants, |name, why| session.tell(ClassReport::failed(name, why)));
+        retransform(jvmti, jni, wants, |name, why| session.add_class_report(ClassReport::failed(name, why)));
         agent.set_changing_loaded(false);
         // Calls that started meanwhile, before their classes had probes.
         running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
         running.extend(running_virtually(agent, jni));
         for told in already_running(running) {
-            session.tell(told);
+            session.add_class_report(told);
         }
     });
 }

@@ -303,14 +303,14 @@ impl Assembler<'_> {
 
         for (names, kind) in [(CALLED, EventKind::Called), (CONSTRUCTED, EventKind::Constructed)] {
             let mut code = CodeBuilder::new(4, 1);
-            self.what(&mut code, kind, 0, false);
+            self.push_event_word(&mut code, kind, 0, false);
             code.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
             self.class.method(STATIC, name_of(names), "(I)V", Some(&code))?;
         }
 
         for (descriptor, with_line) in [("(I)V", false), ("(II)V", true)] {
             let mut exit = CodeBuilder::new(6, 2);
-            self.what(&mut exit, EventKind::Exit, 0, with_line);
+            self.push_event_word(&mut exit, EventKind::Exit, 0, with_line);
             exit.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
             self.class.method(STATIC, name_of(EXIT), descriptor, Some(&exit))?;
         }
@@ -324,7 +324,7 @@ impl Assembler<'_> {
             let mut code = CodeBuilder::new(15, 3);
             let handler = self.handler(&mut code);
             code.op(Opcode::ALOAD_0);
-            self.what(&mut code, kind, 1, with_line);
+            self.push_event_word(&mut code, kind, 1, with_line);
             self.thread_id(&mut code, true);
             self.thread_id(&mut code, false);
             let mut locals = vec![throwable, VerificationType::Integer];
@@ -340,7 +340,7 @@ impl Assembler<'_> {
     }
 
     /// Pushes the second word of an event: the method is in a variable, and the line in the next one.
-    fn what(&mut self, code: &mut CodeBuilder, kind: EventKind, method: u16, with_line: bool) {
+    fn push_event_word(&mut self, code: &mut CodeBuilder, kind: EventKind, method: u16, with_line: bool) {
         code.local(Opcode::ILOAD, method).op(Opcode::I2L);
         self.address(code, kind.word());
         code.op(Opcode::LOR);

@@ -223,7 +223,7 @@ pub(crate) struct Session {
     host: AtomicBool,
     /// The version of the JVM, and the program that it runs.
     pub(crate) description: OnceLock<(Vec<u8>, Vec<u8>)>,
-    told: Mutex<Vec<ClassReport>>,
+    class_reports: Mutex<Vec<ClassReport>>,
     breaks: Mutex<Vec<u32>>,
     /// Whether the attaching tool waits for the result.
     awaited: AtomicBool,
@@ -247,7 +247,7 @@ impl Session {
             snapshot: AtomicU8::new(0),
             host: AtomicBool::new(false),
             description: OnceLock::new(),
-            told: Mutex::default(),
+            class_reports: Mutex::default(),
             breaks: Mutex::default(),
             awaited: AtomicBool::new(false),
             failure: Mutex::default(),
@@ -368,12 +368,12 @@ impl Session {
     }
 
     /// Adds the result for a class to the reports for HQ.
-    pub(crate) fn tell(&self, told: ClassReport) {
-        locked(&self.told).push(told);
+    pub(crate) fn add_class_report(&self, report: ClassReport) {
+        locked(&self.class_reports).push(report);
     }
 
-    pub(crate) fn take_told(&self) -> Vec<ClassReport> {
-        std::mem::take(&mut locked(&self.told))
+    pub(crate) fn take_class_reports(&self) -> Vec<ClassReport> {
+        std::mem::take(&mut locked(&self.class_reports))
     }
 
     /// Versions 1 to 4: reports a break before the event with this number.

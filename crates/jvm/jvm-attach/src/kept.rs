@@ -43,7 +43,7 @@ fn keep_in(
     name: &str,
     bytes: &[u8],
 ) -> Result<PathBuf, AttachError> {
-    let root = Root::ours().map_err(AttachError::io(WHAT))?;
+    let root = Root::own().map_err(AttachError::io(WHAT))?;
     let mut reasons = Vec::new();
     for (parent, folder) in candidates {
         let path = parent.join(folder).join(name);

@@ -33,17 +33,17 @@ pub(crate) struct ReadResult {
     /// The joined reader of all parts read.
     pub(crate) reader: Reader,
     /// The offset at which reading stopped before the end of the file, and the reason.
-    pub(crate) too_much: Option<(u64, Exceeded)>,
+    pub(crate) exceeded: Option<(u64, Exceeded)>,
 }
 
-/// Reads a file into `whole` with `threads` threads. `part` creates the observer of a part. Stops when `is_too_much`
-/// returns a limit. Returns `None` and does nothing if the file is not suitable.
+/// Reads a file into `whole` with `threads` threads. `part` creates the observer of a part. Stops when
+/// `exceeded_limit` returns a limit. Returns `None` and does nothing if the file is not suitable.
 pub(crate) fn read<T: Join + Send>(
     file: &File,
     threads: usize,
     whole: &mut T,
     part: impl Fn() -> T + Sync,
-    is_too_much: impl Fn() -> Option<Exceeded> + Sync,
+    exceeded_limit: impl Fn() -> Option<Exceeded> + Sync,
 ) -> io::Result<Option<ReadResult>> {
     let length = file.metadata().map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
     if threads < 2 || length < 2 * MIN_PART {
@@ -62,17 +62,18 @@ pub(crate) fn read<T: Join + Send>(
             reader: None,
             joined: 0,
             waiting: BTreeMap::new(),
-            over: false,
-            too_much: None,
+            is_stopped: false,
+            exceeded: None,
         }),
-        moved: Condvar::new(),
-        longest: threads * WAITING_PER_THREAD,
+        changed: Condvar::new(),
+        max_ahead: threads * WAITING_PER_THREAD,
     };
     let work = || -> io::Result<()> {
-        let worker = Worker { queue: &queue, is_done: Cell::new(false) };
+        let guard = WorkerGuard { queue: &queue, is_done: Cell::new(false) };
         let mut buffer = vec![0; PIECE];
-        while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| queue.may_begin(*index)) {
-            if let Some(exceeded) = is_too_much() {
+        while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| queue.wait_for_turn(*index))
+        {
+            if let Some(exceeded) = exceeded_limit() {
                 queue.stop(exceeded);
                 break;
             }
@@ -80,7 +81,7 @@ pub(crate) fn read<T: Join + Send>(
             let reader = read_part(file, range, &mut buffer, |item| part.item(item))?;
             queue.put(index, part, reader);
         }
-        worker.is_done.set(true);
+        guard.is_done.set(true);
         Ok(())
     };
     thread::scope(|scope| {
@@ -93,7 +94,7 @@ pub(crate) fn read<T: Join + Send>(
         result
     })?;
 
-    let JoinState { whole, mut reader, joined, mut too_much, .. } =
+    let JoinState { whole, mut reader, joined, mut exceeded, .. } =
         queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut buffer = vec![0; PIECE];
     let mut end = 0;
@@ -102,23 +103,23 @@ pub(crate) fn read<T: Join + Send>(
         if index < joined {
             continue;
         }
-        // ReadResult at least one part, so that the header is known.
-        too_much = too_much.or_else(&is_too_much).filter(|_| index > 0);
-        if too_much.is_some() {
+        // Read at least one part, so that the header is known.
+        exceeded = exceeded.or_else(&exceeded_limit).filter(|_| index > 0);
+        if exceeded.is_some() {
             break;
         }
         join(&mut reader, read_part(file, part, &mut buffer, |item| whole.item(item))?);
     }
-    Ok(reader.map(|reader| ReadResult { reader, too_much: too_much.map(|exceeded| (end, exceeded)) }))
+    Ok(reader.map(|reader| ReadResult { reader, exceeded: exceeded.map(|exceeded| (end, exceeded)) }))
 }
 
 /// Collects the results of parts and joins them in file order.
 struct JoinQueue<'a, T> {
     state: Mutex<JoinState<'a, T>>,
     /// Signals that a part was joined or that reading is over.
-    moved: Condvar,
+    changed: Condvar,
     /// Maximum number of parts ahead of the last joined one.
-    longest: usize,
+    max_ahead: usize,
 }
 
 struct JoinState<'a, T> {
@@ -129,37 +130,37 @@ struct JoinState<'a, T> {
     /// Results that wait for preceding parts.
     waiting: BTreeMap<usize, (T, Reader)>,
     /// Whether the remaining parts are read sequentially or not at all.
-    over: bool,
+    is_stopped: bool,
     /// The exceeded limit, if reading was stopped by it.
-    too_much: Option<Exceeded>,
+    exceeded: Option<Exceeded>,
 }
 
 impl<T: Join + Send> JoinQueue<'_, T> {
     /// Waits until a part may be started. Returns false if no more parts are needed.
-    fn may_begin(&self, index: usize) -> bool {
+    fn wait_for_turn(&self, index: usize) -> bool {
         let mut state = self.lock();
-        while !state.over && index >= state.joined + self.longest {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while !state.is_stopped && index >= state.joined + self.max_ahead {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        !state.over
+        !state.is_stopped
     }
 
     /// Stores the result of a part and joins all results that are ready.
     fn put(&self, index: usize, part: T, reader: Reader) {
         let mut state = self.lock();
         state.waiting.insert(index, (part, reader));
-        while !state.over {
+        while !state.is_stopped {
             let next = state.joined;
             let Some((part, reader)) = state.waiting.remove(&next) else { break };
             if state.whole.join(part) {
                 join(&mut state.reader, reader);
                 state.joined += 1;
             } else {
-                state.over = true;
+                state.is_stopped = true;
             }
         }
         drop(state);
-        self.moved.notify_all();
+        self.changed.notify_all();
     }
 }
 
@@ -167,10 +168,10 @@ impl<'a, T> JoinQueue<'a, T> {
     /// Prevents further parts from being started.
     fn stop(&self, exceeded: Exceeded) {
         let mut state = self.lock();
-        state.over = true;
-        state.too_much.get_or_insert(exceeded);
+        state.is_stopped = true;
+        state.exceeded.get_or_insert(exceeded);
         drop(state);
-        self.moved.notify_all();
+        self.changed.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, JoinState<'a, T>> {
@@ -179,17 +180,17 @@ impl<'a, T> JoinQueue<'a, T> {
     }
 }
 
-/// Ends waiting for a thread that failed.
-struct Worker<'a, 'b, T> {
+/// Stops the other threads when it is dropped before its thread is done: they may wait for a part of that thread.
+struct WorkerGuard<'a, 'b, T> {
     queue: &'a JoinQueue<'b, T>,
     is_done: Cell<bool>,
 }
 
-impl<T> Drop for Worker<'_, '_, T> {
+impl<T> Drop for WorkerGuard<'_, '_, T> {
     fn drop(&mut self) {
         if !self.is_done.get() {
-            self.queue.lock().over = true;
-            self.queue.moved.notify_all();
+            self.queue.lock().is_stopped = true;
+            self.queue.changed.notify_all();
         }
     }
 }
@@ -342,9 +343,9 @@ mod tests {
         let (file, events) = recording();
         let mut whole = Seen { most: usize::MAX, ..Seen::default() };
         let asked = AtomicUsize::new(0);
-        let is_too_much = || (asked.fetch_add(1, Ordering::Relaxed) >= 3).then_some(Exceeded { most: 1 });
-        let read = read(&file, 2, &mut whole, Seen::default, is_too_much).unwrap().unwrap();
-        let (offset, _) = read.too_much.unwrap();
+        let exceeded_limit = || (asked.fetch_add(1, Ordering::Relaxed) >= 3).then_some(Exceeded { most: 1 });
+        let read = read(&file, 2, &mut whole, Seen::default, exceeded_limit).unwrap().unwrap();
+        let (offset, _) = read.exceeded.unwrap();
         let seen = whole.times.len() as u64;
         assert!(seen > 0 && seen < events, "{seen} of {events}");
         assert_eq!(whole.times, (0..seen).collect::<Vec<_>>(), "the beginning of the file");

@@ -1,4 +1,4 @@
-//! Reads the bytes of files, and lists their blocks with offsets, one buffer at a time.
+//! Opens recordings, and reads their bytes or lists their blocks with offsets, one buffer at a time.
 
 use std::fs::File;
 use std::io::Read;
@@ -45,37 +45,41 @@ pub fn open_input(path: &Path, max_size: MaxSize) -> Result<Input, Error> {
     Input::new(file, max_size).map_err(unreadable)
 }
 
-/// Passes the objects and blocks of a stream to `see`, including damaged ones. Returns the (decompressed) size of the
+/// Passes the objects and blocks of a stream to `visit`, including damaged ones. Returns the (decompressed) size of the
 /// file in bytes.
 ///
 /// # Errors
-/// If the file cannot be opened or read, or `see` fails.
-pub fn inspect<E: From<Error>>(path: &Path, see: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
-    inspect_opened(open_input(path, MaxSize::BY_RATIO)?, path, see)
+/// If the file cannot be opened or read, or `visit` fails.
+pub fn inspect<E: From<Error>>(path: &Path, visit: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
+    inspect_opened(open_input(path, MaxSize::BY_RATIO)?, path, visit)
 }
 
 /// Like [`inspect`], for an open file. `path` is used in messages.
 ///
 /// # Errors
-/// If the file cannot be read, or `see` fails.
+/// If the file cannot be read, or `visit` fails.
 pub fn inspect_opened<E: From<Error>>(
     file: impl Read,
     path: &Path,
-    mut see: impl FnMut(Inspected) -> Result<(), E>,
+    mut visit: impl FnMut(Inspected) -> Result<(), E>,
 ) -> Result<u64, E> {
     let mut inspect = Inspect::new();
     let bytes = pieces(file, path, |piece| {
         inspect.feed(piece);
-        show(&mut inspect, &mut see)
+        visit_found(&mut inspect, &mut visit)
     })?;
     inspect.finish();
-    show(&mut inspect, &mut see)?;
+    visit_found(&mut inspect, &mut visit)?;
     Ok(bytes)
 }
 
-fn show<E>(inspect: &mut Inspect, see: &mut impl FnMut(Inspected) -> Result<(), E>) -> Result<(), E> {
+/// Passes what was found so far to `visit`.
+fn visit_found<E>(
+    inspect: &mut Inspect,
+    visit: &mut impl FnMut(Inspected) -> Result<(), E>,
+) -> Result<(), E> {
     while let Some(found) = inspect.next() {
-        see(found)?;
+        visit(found)?;
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ pub struct Recording {
     /// Replaces `reader` if events are read in time order.
     in_order: Option<InOrder>,
     /// Where reading stopped because of the memory limit or a decompression error.
-    too_much: Option<Partial>,
+    stopped_by_limit: Option<Partial>,
     /// Number of samples missing from the result.
     left_out: Option<u64>,
     /// Number of bytes read.
@@ -159,8 +159,8 @@ impl Recording {
     pub fn of(file: File, path: PathBuf) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let (input, start, reader) = (None, Vec::new(), Reader::new());
-        let (in_order, too_much, left_out, read) = (None, None, None, 0);
-        Self { path, file, input, start, reader, in_order, too_much, left_out, read, threads }
+        let (in_order, stopped_by_limit, left_out, read) = (None, None, None, 0);
+        Self { path, file, input, start, reader, in_order, stopped_by_limit, left_out, read, threads }
     }
 
     /// Sets the number of threads for [`read_parallel`](Self::read_parallel), which defaults to the number of
@@ -255,10 +255,10 @@ impl Recording {
         let budget = self.budget();
         let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded(Step::Read))
             .map_err(|error| self.unreadable(error))?;
-        if let Some(parallel::ReadResult { reader, too_much }) = read {
+        if let Some(parallel::ReadResult { reader, exceeded }) = read {
             self.reader = reader;
             self.read = self.length();
-            self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
+            self.stopped_by_limit = exceeded.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
             return Ok(());
         }
         self.read(|item| whole.item(item))
@@ -282,7 +282,7 @@ impl Recording {
                 // Data decompressed before the error is valid.
                 Err(error) if is_compressed && offset > 0 => {
                     let reason = Reason::Compressed { error: error.to_string() };
-                    self.too_much = Some(Partial { offset, reason });
+                    self.stopped_by_limit = Some(Partial { offset, reason });
                     0
                 }
                 read => read.map_err(|error| self.unreadable(error))?,
@@ -294,7 +294,7 @@ impl Recording {
             if n > 0
                 && let Some(exceeded) = budget.is_exceeded(Step::Read)
             {
-                self.too_much = Some(Partial::of_memory(offset, exceeded));
+                self.stopped_by_limit = Some(Partial::of_memory(offset, exceeded));
                 n = 0;
             }
             offset += n as u64;
@@ -348,7 +348,7 @@ impl Recording {
 
     /// Returns whether the result lacks data that the recording contains.
     pub fn is_incomplete(&self) -> bool {
-        self.too_much.is_some() || self.left_out.is_some()
+        self.stopped_by_limit.is_some() || self.left_out.is_some()
     }
 
     /// Returns information about skipped blocks. Missing events may have been in these blocks.
@@ -387,7 +387,7 @@ impl Recording {
             let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);
             partial.cloned().map(Into::into).or_else(|| self.skipped()).or_else(|| self.follows())
         };
-        let unread = self.too_much.clone().or_else(of_stream);
+        let unread = self.stopped_by_limit.clone().or_else(of_stream);
         let Some(samples) = self.left_out else { return unread };
         Some(match unread {
             Some(Partial { offset, reason }) => {

@@ -21,7 +21,7 @@ pub(crate) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
 /// Finds the user of a socket by its addresses in a table with the columns
 /// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`.
 fn find(table: &str, peer: SocketAddrV4, own: SocketAddrV4) -> Option<u32> {
-    let (local, remote) = (hex(peer), hex(own));
+    let (local, remote) = (format_address(peer), format_address(own));
     table.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace().skip(1);
         if words.next()? != local || words.next()? != remote || words.next()? != ESTABLISHED {
@@ -34,7 +34,7 @@ fn find(table: &str, peer: SocketAddrV4, own: SocketAddrV4) -> Option<u32> {
 }
 
 /// Formats an address as in the table: the IPv4 address as a native-endian number, and the port.
-fn hex(address: SocketAddrV4) -> String {
+fn format_address(address: SocketAddrV4) -> String {
     format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn line(state: &str, user: &str, inode: &str) -> String {
-        let (local, remote) = (hex(at(40_001)), hex(at(8765)));
+        let (local, remote) = (format_address(at(40_001)), format_address(at(8765)));
         format!(
             "   3: {local} {remote} {state} 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0 20 4 30 10 -1\n"
         )
@@ -71,9 +71,9 @@ mod tests {
         }
         assert_eq!(user(""), None);
         assert_eq!(find(&line("01", "7", "1"), at(40_002), at(8765)), None, "another socket");
-        assert_eq!(find(&line("01", "7", "1"), at(8765), at(40_001)), None, "our own end");
+        assert_eq!(find(&line("01", "7", "1"), at(8765), at(40_001)), None, "the end of this process");
         #[cfg(target_endian = "little")]
-        assert_eq!(hex(at(8765)), "0100007F:223D");
+        assert_eq!(format_address(at(8765)), "0100007F:223D");
     }
 
     #[test]
@@ -83,8 +83,8 @@ mod tests {
         let listener = TcpListener::bind(at(0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, peer) = listener.accept().unwrap();
-        let us = std::fs::metadata("/proc/self").unwrap().uid();
-        assert_eq!(user_of(peer, server.local_addr().unwrap()), Some(us));
+        let user = std::fs::metadata("/proc/self").unwrap().uid();
+        assert_eq!(user_of(peer, server.local_addr().unwrap()), Some(user));
         drop(client);
         assert_eq!(user_of(peer, server.local_addr().unwrap()), None);
     }

@@ -23,7 +23,7 @@ pub enum Cause {
     Io(#[from] io::Error),
     /// An I/O error for a directory on the path.
     #[error("{}: {error}", path.display())]
-    At {
+    Directory {
         /// Path of the directory.
         path: PathBuf,
         /// The error.
@@ -31,10 +31,10 @@ pub enum Cause {
     },
     /// A directory on the path does not exist.
     #[error("directory {} does not exist", .0.display())]
-    NoFolder(PathBuf),
+    MissingDirectory(PathBuf),
     /// A component of the path is not a directory.
     #[error("{} is not a directory", .0.display())]
-    NotAFolder(PathBuf),
+    NotADirectory(PathBuf),
     /// The path leads through `/proc/PID/fd` of another process.
     #[error("{} is a descriptor of another process", .0.display())]
     Descriptor(PathBuf),
@@ -52,7 +52,7 @@ pub enum Cause {
     },
     /// A device, pipe or mount that the current user does not own.
     #[error("{} is a {what} of user {owner}{}", path.display(), if *elsewhere { ", in the file system of another process" } else { "" })]
-    NotOurs {
+    ForeignOwner {
         /// Path of the object.
         path: PathBuf,
         /// The kind of object.
@@ -70,7 +70,7 @@ pub enum Cause {
     },
     /// The temporary file was replaced by another file while it was being written.
     #[error("another process replaced it while it was being written")]
-    Exchanged,
+    Replaced,
 }
 
 #[cfg(unix)]
@@ -83,14 +83,14 @@ impl From<rustix::io::Errno> for Cause {
 impl Cause {
     /// Returns whether the path was rejected, as opposed to an operation that failed: another path may work.
     pub fn is_rejection(&self) -> bool {
-        !matches!(self, Self::Io(_) | Self::At { .. } | Self::Exchanged)
+        !matches!(self, Self::Io(_) | Self::Directory { .. } | Self::Replaced)
     }
 
     /// Suggests what to do, if anything.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NotFollowed { .. } => Some("specify the file itself, or another directory"),
-            Self::Descriptor(_) | Self::NotOurs { .. } => Some("specify another file"),
+            Self::Descriptor(_) | Self::ForeignOwner { .. } => Some("specify another file"),
             Self::BeingWritten { .. } => Some("stop that recording first, or specify another file"),
             _ => None,
         }

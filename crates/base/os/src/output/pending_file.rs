@@ -320,7 +320,7 @@ impl Temporary {
     fn rename(&self, file: &File, to: &OsStr) -> Result<(), Cause> {
         // Otherwise an exchanged file would replace the existing one.
         if !self.folder.has(&self.name, file)? {
-            return Err(Cause::Exchanged);
+            return Err(Cause::Replaced);
         }
         if let Some(mode) = self.mode {
             // File systems without modes ignore the call.
@@ -329,7 +329,7 @@ impl Temporary {
         self.folder.rename(&self.name, to)?;
         // The owner of the directory may have exchanged the file during the rename.
         if !self.folder.has(to, file)? {
-            return Err(Cause::Exchanged);
+            return Err(Cause::Replaced);
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl Folder {
         while let Some(name) = walk.pending.pop() {
             walk.step(&name)?;
         }
-        walk.here()
+        walk.into_current_folder()
     }
 }
 
@@ -95,7 +95,7 @@ impl Folder {
             }
             walk.step(&name)?;
         }
-        walk.here()
+        walk.into_current_folder()
     }
 }
 
@@ -158,7 +158,7 @@ impl Walk {
         self.stack.last().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn here(mut self) -> Result<Folder, Cause> {
+    fn into_current_folder(mut self) -> Result<Folder, Cause> {
         self.stack.pop().ok_or_else(|| Errno::NOENT.into())
     }
 
@@ -170,12 +170,16 @@ impl Walk {
             }
             let path = self.at()?.path.join(&name);
             match self.look(&name)? {
-                Examined::Nothing if self.means_folder => return Err(Cause::NoFolder(path)),
+                Examined::Nothing if self.means_folder => return Err(Cause::MissingDirectory(path)),
                 Examined::MagicLink | Examined::Other(..) if self.means_folder => {
-                    return Err(Cause::NotAFolder(path));
+                    return Err(Cause::NotADirectory(path));
                 }
                 Examined::Nothing => {
-                    return Ok(ResolvedPath::Name(NameInFolder { folder: self.here()?, name, mode: None }));
+                    return Ok(ResolvedPath::Name(NameInFolder {
+                        folder: self.into_current_folder()?,
+                        name,
+                        mode: None,
+                    }));
                 }
                 Examined::Link => self.follow(&name)?,
                 Examined::MagicLink => {
@@ -188,7 +192,7 @@ impl Walk {
                     return Ok(ResolvedPath::Direct(file.into()));
                 }
                 Examined::Folder(_) => return Err(Errno::ISDIR.into()),
-                Examined::Other(thing) => return self.there(name, &thing, &path),
+                Examined::Other(thing) => return self.resolve_existing(name, &thing, &path),
             }
         }
         Err(Errno::ISDIR.into())
@@ -200,7 +204,7 @@ impl Walk {
             return Ok(self.up()?);
         }
         let path = self.at()?.path.join(name);
-        match self.look(name).map_err(|error| Cause::At { path: path.clone(), error })? {
+        match self.look(name).map_err(|error| Cause::Directory { path: path.clone(), error })? {
             Examined::Folder(fd) => self.stack.push(Folder { fd: Arc::new(fd), path }),
             Examined::Link => self.follow(name)?,
             Examined::MagicLink => {
@@ -216,8 +220,8 @@ impl Walk {
                 }
                 self.stack = vec![there];
             }
-            Examined::Nothing => return Err(Cause::NoFolder(path)),
-            Examined::Other(..) => return Err(Cause::NotAFolder(path)),
+            Examined::Nothing => return Err(Cause::MissingDirectory(path)),
+            Examined::Other(..) => return Err(Cause::NotADirectory(path)),
         }
         Ok(())
     }
@@ -278,7 +282,7 @@ impl Walk {
     }
 
     /// Resolves to an existing object that is neither a directory nor a link.
-    fn there(self, name: OsString, thing: &OtherFile, path: &Path) -> Result<ResolvedPath, Cause> {
+    fn resolve_existing(self, name: OsString, thing: &OtherFile, path: &Path) -> Result<ResolvedPath, Cause> {
         let stat = &thing.stat;
         let us = geteuid();
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -298,11 +302,11 @@ impl Walk {
             let is_theirs = self.is_elsewhere || self.root.is_none();
             if is_theirs || kind == FileType::RegularFile && !own {
                 let (path, owner) = (path.to_owned(), stat.st_uid);
-                return Err(Cause::NotOurs { path, what, owner, elsewhere: is_theirs });
+                return Err(Cause::ForeignOwner { path, what, owner, elsewhere: is_theirs });
             }
             return Ok(ResolvedPath::Direct(thing.open(&self.at()?.fd, &name)?));
         }
-        let folder = self.here()?;
+        let folder = self.into_current_folder()?;
         // The file is replaced rather than written to, but a read-only file must still be rejected.
         rustix::fs::accessat(&folder.fd, &name, Access::WRITE_OK, AtFlags::empty())?;
         let of_folder = rustix::fs::fstat(&folder.fd)?;

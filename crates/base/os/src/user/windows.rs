@@ -4,13 +4,13 @@
 use crate::windows::process::is_ours;
 
 /// Stands for the current user.
-const OURS: u32 = 1;
+const CURRENT_USER: u32 = 1;
 /// Stands for all other users, and for unknown ones.
-const ANOTHER: u32 = u32::MAX;
+const ANOTHER_USER: u32 = u32::MAX;
 
 /// Returns the number that stands for the current user.
 pub fn my_uid() -> u32 {
-    OURS
+    CURRENT_USER
 }
 
 /// Returns false: Windows has no root user.
@@ -20,5 +20,5 @@ pub fn is_root() -> bool {
 
 /// Returns the number that stands for the user of a process: the current one or another.
 pub fn uid_of(pid: u32) -> u32 {
-    if is_ours(pid).unwrap_or(false) { OURS } else { ANOTHER }
+    if is_ours(pid).unwrap_or(false) { CURRENT_USER } else { ANOTHER_USER }
 }

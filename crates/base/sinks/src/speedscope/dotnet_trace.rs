@@ -23,7 +23,7 @@ impl Open {
         self.from_ms + f64::from(self.lasts_ms)
     }
 
-    fn goes_on(&self, next: &Self) -> bool {
+    fn is_continued_by(&self, next: &Self) -> bool {
         self.frame == next.frame && self.from_ms + f64::from(self.lasts_ms) * 1.001 >= next.from_ms
     }
 }
@@ -84,7 +84,8 @@ pub(crate) fn events(trace: &Trace, samples: impl Iterator<Item = Sample>) -> Ve
         stack.reverse();
         let (from_ms, lasts_ms) = (clock.ms(sample.time_ns), clock.lasts_ms(&sample));
         let next = |frame: &FrameHandle| Open { frame: *frame, from_ms, lasts_ms };
-        let same = open.iter().zip(&stack).take_while(|(open, frame)| open.goes_on(&next(frame))).count();
+        let same =
+            open.iter().zip(&stack).take_while(|(open, frame)| open.is_continued_by(&next(frame))).count();
         for open in &mut open[..same] {
             open.lasts_ms += lasts_ms;
         }

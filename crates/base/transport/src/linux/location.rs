@@ -48,7 +48,7 @@ impl Location {
     /// If the file cannot be opened.
     pub fn open(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
-            Self::Ours(path) => Root::ours()?.open(path, flags),
+            Self::Ours(path) => Root::own()?.open(path, flags),
             Self::Root(path) => process.root()?.open(path, flags),
             Self::WorkingDirectory(path) => open_beneath(process.working_directory()?.as_fd(), path, flags),
         }
@@ -60,7 +60,7 @@ impl Location {
     /// If the file cannot be opened; `ELOOP` for a symbolic link.
     pub fn open_no_symlinks(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
-            Self::Ours(path) => Root::ours()?.open_no_symlinks(path, flags),
+            Self::Ours(path) => Root::own()?.open_no_symlinks(path, flags),
             Self::Root(path) => process.root()?.open_no_symlinks(path, flags),
             Self::WorkingDirectory(path) => {
                 open_beneath_no_symlinks(process.working_directory()?.as_fd(), path, flags)

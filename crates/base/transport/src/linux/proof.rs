@@ -73,7 +73,7 @@ fn own_user(peer: Peer, name: Option<SocketName>) -> Result<(), ConnectFailure> 
     if trusted || name.is_some_and(|name| is_named(peer, name)) {
         return Ok(());
     }
-    Err(wrong(peer, None))
+    Err(wrong_peer(peer, None))
 }
 
 /// Returns whether a socket is named after the process that listens on it.
@@ -87,22 +87,22 @@ fn is_named(peer: Peer, name: SocketName) -> bool {
 }
 
 fn judge(peer: Peer, exact: Option<Pidfd>, wanted: u32, users: &[u32]) -> Result<(), ConnectFailure> {
-    let wrong = |pid| Err(wrong(Peer { pid, ..peer }, Some(wanted)));
+    let mismatch = |pid| Err(wrong_peer(Peer { pid, ..peer }, Some(wanted)));
     // The process may have changed its user after `listen`, and the socket may have been inherited from another user.
     let is_its_user = users.contains(&peer.uid) || peer.uid == 0;
     match (exact, peer.pid) {
         (Some(Pidfd::Alive(pid)), _) if pid == wanted && is_its_user => Ok(()),
         (Some(Pidfd::Alive(0)), _) | (None, None) => Err(ConnectFailure::UnknownPeer { wanted }),
-        (Some(Pidfd::Alive(pid)), _) => wrong(Some(pid)),
-        (Some(Pidfd::Ended), _) => wrong(None),
+        (Some(Pidfd::Alive(pid)), _) => mismatch(Some(pid)),
+        (Some(Pidfd::Ended), _) => mismatch(None),
         // The id now belongs to the expected process. If it was reused and its previous owner passed the socket on,
         // that owner had the same user.
         (None, Some(pid)) if pid == wanted && is_its_user => Ok(()),
-        (None, pid) => wrong(pid),
+        (None, pid) => mismatch(pid),
     }
 }
 
-fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
+fn wrong_peer(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
     let passwd = read(Path::new("/etc/passwd")).unwrap_or_default();
     ConnectFailure::WrongPeer { user: user_name(&passwd, peer.uid), peer, wanted }
 }

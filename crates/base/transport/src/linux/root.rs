@@ -38,7 +38,7 @@ impl Root {
     ///
     /// # Errors
     /// If `/` cannot be opened.
-    pub fn ours() -> io::Result<Self> {
+    pub fn own() -> io::Result<Self> {
         Ok(Self::opened(rustix::fs::openat(CWD, "/", POINT | OFlags::DIRECTORY, Mode::empty())?))
     }
 
@@ -149,7 +149,7 @@ pub(crate) fn folder_by(path: &Path, way: &mut PathCheck) -> io::Result<OwnedFd>
     };
     match within(path) {
         Some((pid, below)) => ProcDir::open(Path::new("/proc"), pid)?.root()?.folder_by(&below, &mut pass),
-        None => Root::ours()?.folder_by(path, &mut pass),
+        None => Root::own()?.folder_by(path, &mut pass),
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn magic_links_of_proc_are_rejected() {
-        let ours = Root::ours().unwrap();
+        let ours = Root::own().unwrap();
         for path in ["/proc/self/root/etc", "/proc/self/cwd", "/proc/thread-self/exe"] {
             let error = ours.open(Path::new(path), POINT).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(Errno::LOOP.raw_os_error()), "{path}: {error}");

@@ -379,7 +379,7 @@ pub(super) fn without_telling(whole: &[Framed]) -> &[Framed] {
 mod tests {
     use runtap_model::TraceBuilder;
 
-    use super::super::paths::Place;
+    use super::super::paths::PathFrame;
     use super::*;
 
     /// Frames, leaf first: `r` runs tasks, `h` helps to run, `t` writes the event, `s` helps to write it, `?` is unknown.
@@ -393,7 +393,7 @@ mod tests {
             '?' => None,
             _ => Some(MethodRole::default()),
         };
-        text.chars().map(|c| Framed { place: Place { ip: None, frame }, part: part(c) }).collect()
+        text.chars().map(|c| Framed { place: PathFrame { ip: None, frame }, part: part(c) }).collect()
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::activity::{Rooted, own_frames, without_telling};
 use super::collect::{IO_POOL, Raw, RawKind, ThreadRole, Work};
 use super::modules::Modules;
 use super::part::MethodRole;
-use super::paths::{Path, Paths, Place};
+use super::paths::{Path, PathFrame, Paths};
 use super::requests::{Request, Requests};
 use crate::code_map::MethodId;
 use crate::frame;
@@ -21,7 +21,7 @@ use crate::stacks::Stacks;
 /// A frame of a stack: its place, its text, and the role of its method if known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Framed {
-    pub(super) place: Place,
+    pub(super) place: PathFrame,
     pub(super) part: Option<MethodRole>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Frames<'a> {
 
     /// Returns a path at whose end a task starts.
     pub(super) fn start_task(&mut self, caller: Path) -> Path {
-        self.paths.push(caller, Place { ip: None, frame: self.starting })
+        self.paths.push(caller, PathFrame { ip: None, frame: self.starting })
     }
 
     /// Returns the stack of a path, with its thread and its activities.
@@ -282,7 +282,7 @@ impl<'a> Frames<'a> {
             } else {
                 self.unknown
             };
-            return Framed { place: Place { ip: Some(ip), frame }, part: None };
+            return Framed { place: PathFrame { ip: Some(ip), frame }, part: None };
         };
         let plain = self.plain;
         let Self { names, modules, builder, .. } = self;
@@ -292,7 +292,7 @@ impl<'a> Frames<'a> {
             let frame = builder.add_frame(&frame::clr(if plain { module } else { Some(written) }, name));
             (frame, MethodRole::of(module, name, plain))
         });
-        Framed { place: Place { ip: Some(ip), frame }, part: Some(part) }
+        Framed { place: PathFrame { ip: Some(ip), frame }, part: Some(part) }
     }
 
     /// Whether the thread of a stack is blocked until a task ends.

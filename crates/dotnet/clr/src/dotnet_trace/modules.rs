@@ -13,7 +13,7 @@ use crate::code_map::Method;
 
 /// A module.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct Module {
     /// The name as it is written. `None` while only methods of it are known.
     name: Option<String>,
     unloaded: bool,
@@ -22,7 +22,7 @@ struct Known {
 /// The modules of a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Modules {
-    list: Vec<Known>,
+    list: Vec<Module>,
     /// The most recent module of each id.
     by_id: HashMap<u64, usize, RandomState>,
     /// The modules of unloaded methods, by id and start of the method.
@@ -74,7 +74,7 @@ impl Modules {
         let known = self.by_id.get(&id).copied();
         let live = known.filter(|index| self.list.get(*index).is_some_and(|module| !module.unloaded));
         live.unwrap_or_else(|| {
-            self.list.push(Known::default());
+            self.list.push(Module::default());
             self.by_id.insert(id, self.list.len() - 1);
             self.list.len() - 1
         })

@@ -10,7 +10,7 @@ pub(super) struct Path(u32);
 
 /// A frame of a path: its address and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct PathFrame {
     /// `None` for a frame that is not code.
     pub(super) ip: Option<u64>,
     pub(super) frame: FrameHandle,
@@ -18,12 +18,12 @@ pub(super) struct Place {
 
 #[derive(Debug, Default)]
 pub(super) struct Paths {
-    nodes: Vec<(Path, Place)>,
-    index: HashMap<(Path, Place), Path, RandomState>,
+    nodes: Vec<(Path, PathFrame)>,
+    index: HashMap<(Path, PathFrame), Path, RandomState>,
 }
 
 impl Paths {
-    pub(super) fn push(&mut self, onto: Path, place: Place) -> Path {
+    pub(super) fn push(&mut self, onto: Path, place: PathFrame) -> Path {
         *self.index.entry((onto, place)).or_insert_with(|| {
             self.nodes.push((onto, place));
             Path(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX))
@@ -31,7 +31,7 @@ impl Paths {
     }
 
     /// Returns the parent of a path, and its last frame.
-    pub(super) fn last(&self, path: Path) -> Option<(Path, Place)> {
+    pub(super) fn last(&self, path: Path) -> Option<(Path, PathFrame)> {
         let at = usize::try_from(path.0).ok()?.checked_sub(1)?;
         self.nodes.get(at).copied()
     }

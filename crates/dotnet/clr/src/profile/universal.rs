@@ -172,7 +172,9 @@ impl Universal {
             });
             return;
         }
-        if tell(kind, self.processes.entry(process).or_default(), payload, event.timestamp).is_none() {
+        if apply_process_event(kind, self.processes.entry(process).or_default(), payload, event.timestamp)
+            .is_none()
+        {
             self.malformed += 1;
         }
     }
@@ -250,7 +252,12 @@ fn ns(header: &TraceHeader, ticks: u64) -> u64 {
 }
 
 /// Processes an event about a process.
-fn tell(kind: EventKind, process: &mut Process, payload: Payload<'_>, since: u64) -> Option<()> {
+fn apply_process_event(
+    kind: EventKind,
+    process: &mut Process,
+    payload: Payload<'_>,
+    since: u64,
+) -> Option<()> {
     match kind {
         EventKind::Process => process.name = Some(payload.text("Name")?).filter(|name| !name.is_empty()),
         EventKind::Mapping | EventKind::Symbol => {

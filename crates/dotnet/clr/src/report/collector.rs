@@ -5,11 +5,11 @@ use std::fmt;
 use super::{Decoder, Event, IdTable, Metadata, Observe, Payload, StreamItem, TraceHeader};
 
 /// The collected events sorted by time, and the clock.
-pub(super) type Collected<T> = (Vec<Kept<T>>, Clock);
+pub(super) type Collected<T> = (Vec<CollectedEvent<T>>, Clock);
 
 /// A collected event.
 #[derive(Debug, Clone)]
-pub(super) struct Kept<T> {
+pub(super) struct CollectedEvent<T> {
     pub(super) timestamp: u64,
     pub(super) thread: u64,
     pub(super) what: T,
@@ -22,7 +22,7 @@ pub(super) struct Collector<T> {
     /// Whether events of a kind are wanted, by metadata id.
     wanted: IdTable<bool>,
     wants: fn(&Metadata) -> bool,
-    kept: Vec<Kept<T>>,
+    kept: Vec<CollectedEvent<T>>,
 }
 
 impl<T> fmt::Debug for Collector<T> {
@@ -52,7 +52,11 @@ impl<T> Collector<T> {
                     && self.is_wanted(metadata)
                     && let Some(what) = keep(metadata, event, self.decoder.payload(event))
                 {
-                    self.kept.push(Kept { timestamp: event.timestamp, thread: event.thread_id, what });
+                    self.kept.push(CollectedEvent {
+                        timestamp: event.timestamp,
+                        thread: event.thread_id,
+                        what,
+                    });
                 }
                 return;
             }
@@ -85,7 +89,7 @@ impl<T> Collector<T> {
     }
 }
 
-fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Collected<T> {
+fn found<T>(mut kept: Vec<CollectedEvent<T>>, header: Option<TraceHeader>) -> Collected<T> {
     // The stream groups events by thread; a stable sort merges these runs.
     kept.sort_by_key(|kept| kept.timestamp);
     let header = match kept.first() {

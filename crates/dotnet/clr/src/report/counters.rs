@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 use serde::{Serialize, Serializer};
 
 use self::texts::{quantiles, tags};
-use super::collector::{Collected, Collector, Kept, text};
+use super::collector::{Collected, CollectedEvent, Collector, text};
 use super::{Collect, Observe, Report, StreamItem};
 use crate::payload::{Payload, Value};
 
@@ -134,7 +134,7 @@ impl Collect for Counters {
 fn report((kept, _): Collected<EventData>) -> CountersReport {
     let mut report = CountersReport::default();
     let mut series: BTreeMap<(String, Option<String>, String, String), CounterSeries> = BTreeMap::new();
-    for Kept { what, .. } in kept {
+    for CollectedEvent { what, .. } in kept {
         match what {
             EventData::Error => report.errors_count += 1,
             EventData::Limit => report.limits_reached_count += 1,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept, small, text};
+use super::collector::{Collected, CollectedEvent, Collector, small, text};
 use super::{Collect, Observe, Report, StreamItem};
 use crate::clr;
 
@@ -114,7 +114,7 @@ fn report((kept, clock): Collected<EventData>) -> ExceptionsReport {
     let mut report = ExceptionsReport::default();
     let mut rethrown_count = 0_u64;
     let mut runtimes = Vec::new();
-    for Kept { timestamp, thread, what } in kept {
+    for CollectedEvent { timestamp, thread, what } in kept {
         let thrown = match what {
             EventData::Thrown(thrown) => Thrown { ts_ns: clock.at(timestamp), thread, ..thrown },
             EventData::Runtime { reports_rethrown } => {

@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde::Serialize;
 
-use super::collector::{Clock, Collected, Collector, Kept, small};
+use super::collector::{Clock, Collected, CollectedEvent, Collector, small};
 use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 use crate::suspensions::{Suspension, Suspensions, Why};
 use crate::{clr, gc};
@@ -120,7 +120,7 @@ fn report((kept, clock): Collected<EventData>) -> GcReport {
     let mut running = Running::default();
     // The collections that began in the current suspension, with their start.
     let mut begun: Vec<(usize, u64)> = Vec::new();
-    for Kept { timestamp, thread, what } in kept {
+    for CollectedEvent { timestamp, thread, what } in kept {
         match what {
             EventData::Suspend(why) => {
                 suspensions.begin(thread, timestamp, why);
@@ -151,7 +151,7 @@ fn report((kept, clock): Collected<EventData>) -> GcReport {
 
 impl Observe for Gc {
     fn item(&mut self, item: &StreamItem<'_>) {
-        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
+        self.0.item(item, |metadata, _, payload| decode_event(metadata.event_id, payload));
     }
 }
 
@@ -265,7 +265,7 @@ impl GcReport {
     }
 }
 
-fn what(id: u32, payload: Payload<'_>) -> Option<EventData> {
+fn decode_event(id: u32, payload: Payload<'_>) -> Option<EventData> {
     Some(match id {
         1 => EventData::Start {
             number: small(payload, "Count")?,

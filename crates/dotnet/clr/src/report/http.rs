@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept, text};
+use super::collector::{Collected, CollectedEvent, Collector, text};
 use super::http_runs::{Id, RunTotals, Runs};
 use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 
@@ -142,7 +142,7 @@ impl Collect for Http {
 
 fn report((kept, clock): Collected<HttpEvent>) -> HttpReport {
     let mut runs: HashMap<RequestSource, Runs> = HashMap::new();
-    for Kept { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
+    for CollectedEvent { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
         let runs = runs.entry(by).or_default();
         match what {
             EventData::Start { method, path } => runs.start((by, method, path), id, timestamp),
@@ -157,7 +157,7 @@ impl Observe for Http {
     fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, event, payload| {
             let by = RequestSource::of(&metadata.provider)?;
-            let what = what(by, payload)?;
+            let what = decode_event(by, payload)?;
             let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
             let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
             Some(HttpEvent { by, what, id: Id(id) })
@@ -208,7 +208,7 @@ fn of_counted(mut counted: BTreeMap<RequestSource, RunTotals>) -> HttpReport {
     report
 }
 
-fn what(by: RequestSource, payload: Payload<'_>) -> Option<EventData> {
+fn decode_event(by: RequestSource, payload: Payload<'_>) -> Option<EventData> {
     let path = |text: String| text.split(['?', '#']).next().unwrap_or_default().to_owned();
     Some(match (by, payload.schema().name()) {
         (RequestSource::Client, "RequestStart") => {

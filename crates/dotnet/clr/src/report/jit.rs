@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept, small, text};
+use super::collector::{Collected, CollectedEvent, Collector, small, text};
 use super::{Collect, Durations, Observe, Payload, Report, StreamItem};
 use crate::clr;
 use crate::nested::Nested;
@@ -134,7 +134,7 @@ fn report((kept, clock): Collected<EventData>) -> JitReport {
     let mut precompiled_is_known = false;
     // The nested compilations of each thread: start, and time of inner compilations.
     let mut running: HashMap<u64, Nested<(u64, u64)>, RandomState> = HashMap::default();
-    for Kept { timestamp, thread, what } in kept {
+    for CollectedEvent { timestamp, thread, what } in kept {
         let running = running.entry(thread).or_default();
         let (method, flags, size, start, name, rejit_id) = match what {
             EventData::Begins { method } => {
@@ -193,11 +193,11 @@ fn report((kept, clock): Collected<EventData>) -> JitReport {
 
 impl Observe for Jit {
     fn item(&mut self, item: &StreamItem<'_>) {
-        self.0.item(item, |metadata, _, payload| what(metadata.event_id, payload));
+        self.0.item(item, |metadata, _, payload| decode_event(metadata.event_id, payload));
     }
 }
 
-fn what(id: u32, payload: Payload<'_>) -> Option<EventData> {
+fn decode_event(id: u32, payload: Payload<'_>) -> Option<EventData> {
     let method = payload.u64("MethodID")?;
     if id == 145 {
         return Some(EventData::Begins { method });

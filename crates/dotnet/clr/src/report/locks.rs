@@ -4,7 +4,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept};
+use super::collector::{Collected, CollectedEvent, Collector};
 use super::{Collect, Durations, Observe, Report, StreamItem};
 use crate::clr;
 
@@ -63,17 +63,17 @@ pub struct Wait {
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum LockEvent {
     Wanted { owner: Option<u64>, lock: Option<u64> },
     Taken { ns: Option<f64> },
     Waits { source: String, object: Option<u64> },
-    Goes,
+    Continues,
 }
 
 /// Collects a [`LocksReport`].
 #[derive(Debug)]
 pub struct Locks {
-    collector: Collector<What>,
+    collector: Collector<LockEvent>,
     /// The time of the last event of any kind.
     end: u64,
 }
@@ -110,7 +110,7 @@ impl Collect for Locks {
     }
 }
 
-fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
+fn report((kept, clock): Collected<LockEvent>, end: u64) -> LocksReport {
     let mut report = LocksReport::default();
     // The index of the wait of each thread.
     let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
@@ -118,9 +118,9 @@ fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
     // Waits nest, because a wait may run other code. `None` for a wait that is part of a wait for a lock.
     let mut within: HashMap<u64, Vec<Option<(usize, u64)>>, RandomState> = HashMap::default();
     let mut handle_waits = Vec::new();
-    for Kept { timestamp, thread, what } in kept {
+    for CollectedEvent { timestamp, thread, what } in kept {
         match what {
-            What::Wanted { owner, lock } => {
+            LockEvent::Wanted { owner, lock } => {
                 waiting.insert(thread, (report.contentions.len(), timestamp));
                 report.contentions.push(Wait {
                     start_ns: clock.at(timestamp),
@@ -130,7 +130,7 @@ fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
                     wait_ns: None,
                 });
             }
-            What::Taken { ns } => {
+            LockEvent::Taken { ns } => {
                 let Some((index, start)) = waiting.remove(&thread) else { continue };
                 let ns = ns.and_then(super::whole).unwrap_or_else(|| clock.ns(start, timestamp));
                 waits.push(ns);
@@ -138,10 +138,10 @@ fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
                     wait.wait_ns = Some(ns);
                 }
             }
-            What::Waits { .. } if waiting.contains_key(&thread) => {
+            LockEvent::Waits { .. } if waiting.contains_key(&thread) => {
                 within.entry(thread).or_default().push(None);
             }
-            What::Waits { source, object } => {
+            LockEvent::Waits { source, object } => {
                 within.entry(thread).or_default().push(Some((report.handle_waits.len(), timestamp)));
                 report.handle_waits.push(HandleWait {
                     start_ns: clock.at(timestamp),
@@ -151,7 +151,7 @@ fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
                     wait_ns: None,
                 });
             }
-            What::Goes => {
+            LockEvent::Continues => {
                 let Some((index, start)) = within.get_mut(&thread).and_then(Vec::pop).flatten() else {
                     continue;
                 };
@@ -183,13 +183,13 @@ impl Observe for Locks {
         self.collector.item(item, |metadata, _, payload| {
             let known = |name| payload.u64(name).filter(|number| *number != 0);
             Some(match metadata.event_id {
-                81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
-                91 => What::Taken { ns: payload.f64("DurationNs") },
-                301 => What::Waits {
+                81 => LockEvent::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },
+                91 => LockEvent::Taken { ns: payload.f64("DurationNs") },
+                301 => LockEvent::Waits {
                     source: payload.name("WaitSource").unwrap_or_default().into_owned(),
                     object: known("AssociatedObjectID"),
                 },
-                _ => What::Goes,
+                _ => LockEvent::Continues,
             })
         });
     }

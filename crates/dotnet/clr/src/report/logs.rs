@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept, small, text};
+use super::collector::{Collected, CollectedEvent, Collector, small, text};
 use super::{Collect, Observe, Report, StreamItem};
 use crate::payload::{Payload, Value};
 
@@ -116,7 +116,7 @@ impl Collect for Logs {
 
 fn report((kept, clock): Collected<EventData>) -> LogsReport {
     let mut report = LogsReport::default();
-    let way_of = |kept: &Kept<EventData>| match kept.what {
+    let way_of = |kept: &CollectedEvent<EventData>| match kept.what {
         EventData::Message { way, .. } => Some(way),
         EventData::Scope { .. } => None,
     };
@@ -126,7 +126,7 @@ fn report((kept, clock): Collected<EventData>) -> LogsReport {
     let tells_exceptions = kept.iter().filter_map(way_of).any(|way| way != Way::Text);
     let mut scopes = [0u64; 2];
     let (mut by_level, mut exceptions) = (std::collections::BTreeMap::<_, u64>::new(), [0u64; 3]);
-    for Kept { timestamp, thread, what } in kept {
+    for CollectedEvent { timestamp, thread, what } in kept {
         match what {
             EventData::Scope { json } => scopes[usize::from(json)] += 1,
             EventData::Message { way, level, has_exception, message } => {

@@ -3,7 +3,7 @@
 use runtap_model::{FrameHandle, StackHandle, StackWeights, Trace, View};
 
 /// A place in the code, and the sum of what happened there.
-pub(super) struct Place {
+pub(super) struct PlaceTotals {
     pub(super) name: String,
     pub(super) module: Option<String>,
     pub(super) count: u64,
@@ -40,7 +40,7 @@ impl PlaceFrame {
 }
 
 /// Returns the places of a view, heaviest first.
-pub(super) fn places(trace: &Trace, view: View, which: PlaceFrame) -> Vec<Place> {
+pub(super) fn places(trace: &Trace, view: View, which: PlaceFrame) -> Vec<PlaceTotals> {
     let weights = StackWeights::new(trace, view, None);
     let mut sums: Vec<(u64, u64)> = vec![(0, 0); trace.frames().len()];
     for (handle, _) in trace.stacks().iter() {
@@ -52,11 +52,11 @@ pub(super) fn places(trace: &Trace, view: View, which: PlaceFrame) -> Vec<Place>
             *sum = (sum.0 + count, sum.1.saturating_add(weight));
         }
     }
-    let mut places: Vec<Place> = trace
+    let mut places: Vec<PlaceTotals> = trace
         .all_frames()
         .zip(sums)
         .filter(|(_, (count, _))| *count > 0)
-        .map(|((_, frame), (count, weight))| Place {
+        .map(|((_, frame), (count, weight))| PlaceTotals {
             name: frame.name.to_owned(),
             module: frame.module.map(str::to_owned).filter(|module| !module.is_empty()),
             count,

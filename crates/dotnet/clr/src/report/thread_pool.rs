@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::collector::{Collected, Collector, Kept, small};
+use super::collector::{Collected, CollectedEvent, Collector, small};
 use super::{Collect, Observe, Report, StreamItem};
 use crate::clr;
 
@@ -140,7 +140,7 @@ fn report((kept, clock): Collected<EventData>) -> ThreadPoolReport {
     let mut report = ThreadPoolReport::default();
     // The numbers of queued and dequeued items, by source.
     let mut work: Option<[[u64; 2]; 3]> = None;
-    for Kept { timestamp, what, .. } in kept {
+    for CollectedEvent { timestamp, what, .. } in kept {
         let workers = match what {
             EventData::Limits { min, max } => {
                 (report.min_workers_count, report.max_workers_count) = (Some(min), Some(max));

@@ -88,7 +88,7 @@ impl Agent {
             if is_over() {
                 return Ok(());
             }
-            self.hear()?;
+            self.receive()?;
             self.heartbeat()?;
         }
         if self.over {
@@ -101,7 +101,7 @@ impl Agent {
         let mut paused = Duration::ZERO;
         let mut next = began;
         while !self.over && !is_over() {
-            self.hear()?;
+            self.receive()?;
             self.heartbeat()?;
             let now = Instant::now();
             if self.control.state().mode == Mode::Paused {
@@ -122,7 +122,7 @@ impl Agent {
     /// Sends the events of the program, unless tracing is suspended.
     fn program(&mut self, events: &[super::shop::Event]) -> io::Result<()> {
         if self.control.state().mode == Mode::Tracing {
-            let out = self.encoder.tell(events, self.data.len()).map_err(io::Error::other)?;
+            let out = self.encoder.encode(events, self.data.len()).map_err(io::Error::other)?;
             return self.send(&out);
         }
         self.encoder.truth.unheard(events);
@@ -137,7 +137,7 @@ impl Agent {
     }
 
     /// Receives data of the collector for a few milliseconds.
-    fn hear(&mut self) -> io::Result<()> {
+    fn receive(&mut self) -> io::Result<()> {
         let mut buffer = [0; 4096];
         let size = match self.socket.read(&mut buffer) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -81,7 +81,7 @@ impl Encoder {
     }
 
     /// Encodes events. All events of a thread use one connection; there is at least one.
-    pub(super) fn tell(&mut self, events: &[Event], connections: usize) -> Result<Outgoing, EncodeError> {
+    pub(super) fn encode(&mut self, events: &[Event], connections: usize) -> Result<Outgoing, EncodeError> {
         let mut out = vec![Vec::new(); connections.max(1)];
         for event in events {
             self.names(event, &mut out)?;
@@ -99,12 +99,17 @@ impl Encoder {
         }
         for (thread, sequence) in (0..).zip(self.threads) {
             let drop = Drop { thread, sequence, time, count: Drop::UNKNOWN, reason: DropReason::SUSPENDED };
-            self.say(thread, &Message::Drop(drop), &mut out)?;
+            self.encode_message(thread, &Message::Drop(drop), &mut out)?;
         }
         Ok(out)
     }
 
-    fn say(&self, thread: u32, message: &Message<'_>, out: &mut Outgoing) -> Result<(), EncodeError> {
+    fn encode_message(
+        &self,
+        thread: u32,
+        message: &Message<'_>,
+        out: &mut Outgoing,
+    ) -> Result<(), EncodeError> {
         let connection = usize::try_from(thread).unwrap_or(0) % out.len().max(1);
         match out.get_mut(connection) {
             Some(out) => encode(message, self.dialect, out),
@@ -141,19 +146,27 @@ impl Encoder {
         };
         if let Some(method) = method.filter(|method| first(&mut self.told.0, *method)) {
             let signature = name(&METHODS, method);
-            self.say(event.thread, &Message::MapMethod { method, signature: signature.as_java_str() }, out)?;
+            self.encode_message(
+                event.thread,
+                &Message::MapMethod { method, signature: signature.as_java_str() },
+                out,
+            )?;
         }
         if self.is_terse() {
             return Ok(());
         }
         if let Some(exception) = exception.filter(|exception| first(&mut self.told.1, *exception)) {
             let name = name(&EXCEPTIONS, exception);
-            self.say(event.thread, &Message::MapException { exception, name: name.as_java_str() }, out)?;
+            self.encode_message(
+                event.thread,
+                &Message::MapException { exception, name: name.as_java_str() },
+                out,
+            )?;
         }
         if first(&mut self.told.2, event.thread) {
             let (time, name) = (self.time(event), name(&THREADS, event.thread));
             let message = Message::MapThreadName { thread: event.thread, time, name: name.as_java_str() };
-            self.say(event.thread, &message, out)?;
+            self.encode_message(event.thread, &message, out)?;
         }
         Ok(())
     }
@@ -181,21 +194,25 @@ impl Encoder {
         self.flush(out)?;
         let at = self.stamp(event);
         match &event.act {
-            ShopEvent::Enter(method) => self.say(event.thread, &Message::Entry { at, method: *method }, out),
+            ShopEvent::Enter(method) => {
+                self.encode_message(event.thread, &Message::Entry { at, method: *method }, out)
+            }
             ShopEvent::Leave(method) => {
                 let exit = if self.is_terse() { Exit::Thrown(0) } else { Exit::Line(30) };
-                self.say(event.thread, &Message::Exit { at, method: *method, exit }, out)
+                self.encode_message(event.thread, &Message::Exit { at, method: *method, exit }, out)
             }
             ShopEvent::Throw(method, exception, line) => {
                 let message = Message::Exception { at, method: *method, exception: *exception, line: *line };
-                self.say(event.thread, &message, out)
+                self.encode_message(event.thread, &message, out)
             }
-            ShopEvent::Bubble(method, _) if self.is_terse() => {
-                self.say(event.thread, &Message::Exit { at, method: *method, exit: Exit::Thrown(1) }, out)
-            }
+            ShopEvent::Bubble(method, _) if self.is_terse() => self.encode_message(
+                event.thread,
+                &Message::Exit { at, method: *method, exit: Exit::Thrown(1) },
+                out,
+            ),
             ShopEvent::Bubble(method, exception) => {
                 let message = Message::Bubble { at, method: *method, exception: *exception };
-                self.say(event.thread, &message, out)
+                self.encode_message(event.thread, &message, out)
             }
             ShopEvent::Mark(key, value) => {
                 let (key, value) = (JavaString::from(*key), JavaString::from(value.as_str()));
@@ -206,7 +223,7 @@ impl Encoder {
                     key: key.as_java_str(),
                     value: value.as_java_str(),
                 };
-                self.say(event.thread, &message, out)
+                self.encode_message(event.thread, &message, out)
             }
         }
     }
@@ -249,6 +266,6 @@ impl Encoder {
     fn flush(&mut self, out: &mut Outgoing) -> Result<(), EncodeError> {
         let Some((thread, sequence, base, rows)) = self.batch.take() else { return Ok(()) };
         let batch = Batch { thread, sequence, base, rows: Rows::new(&rows) };
-        self.say(thread, &Message::Batch(batch), out)
+        self.encode_message(thread, &Message::Batch(batch), out)
     }
 }

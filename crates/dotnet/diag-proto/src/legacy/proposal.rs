@@ -111,14 +111,14 @@ impl Peer {
         let Some(frame) = &mut self.frame else { return 0 };
         match frame.feed(bytes) {
             Err(error) => {
-                self.hear(Event::Invalid(FrameError::into_inner(error)));
+                self.set_event(Event::Invalid(FrameError::into_inner(error)));
                 bytes.len()
             }
             Ok(taken) => {
                 if let Some((command, payload)) = frame.message() {
                     let command = Command(command.0.swap_bytes());
                     let message = Message { command, payload: payload.to_vec() };
-                    self.hear(Event::Message(message));
+                    self.set_event(Event::Message(message));
                 }
                 taken
             }
@@ -129,7 +129,7 @@ impl Peer {
     pub fn handle_eof(&mut self) {
         if let Some(frame) = &self.frame {
             let received = frame.len();
-            self.hear(Event::Closed { received });
+            self.set_event(Event::Closed { received });
         }
     }
 
@@ -156,7 +156,7 @@ impl Peer {
         self.event.take()
     }
 
-    fn hear(&mut self, event: Event) {
+    fn set_event(&mut self, event: Event) {
         self.event = Some(event);
         self.frame = None;
         self.may_reply = self.is_server;

@@ -202,7 +202,7 @@ impl<'a> Search<'a> {
         if let Some(known) = self.temp.get() {
             return self.listings.known(*known);
         }
-        let read = self.listings.of(Root::ours().and_then(|root| root.open(&self.system.temp, FOLDER)));
+        let read = self.listings.of(Root::own().and_then(|root| root.open(&self.system.temp, FOLDER)));
         self.temp.get_or_init(|| read.folder);
         read
     }
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
     }
 
     fn own_jvms(&mut self) -> Jvms {
-        let folder = Root::ours().and_then(|root| root.open(&self.system.default_temp, FOLDER));
+        let folder = Root::own().and_then(|root| root.open(&self.system.default_temp, FOLDER));
         let listing = self.listings.of(folder);
         jvms(&mut self.jvms, listing, |name| self.system.open_default_temp(name))
     }

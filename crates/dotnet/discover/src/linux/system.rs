@@ -66,7 +66,7 @@ impl System {
 
     /// Opens a directory in this process's `/tmp` without following symbolic links.
     pub(super) fn open_default_temp(&self, name: &OsStr) -> io::Result<OwnedFd> {
-        Root::ours()?.open(&self.default_temp.join(name), FOLDER_ITSELF)
+        Root::own()?.open(&self.default_temp.join(name), FOLDER_ITSELF)
     }
 
     pub(super) fn sys_root(&self) -> &Path {

@@ -37,7 +37,7 @@ impl FileView {
         let namespace = |of: &ProcDir| of.link("ns/mnt");
         // A `chroot` shows in the link's text, which is the path of the root below this process's.
         let foreign = namespace(&dir)? != namespace(&me)? || dir.link("root")? != Path::new("/");
-        let root = if foreign { dir.root()? } else { Root::ours()? };
+        let root = if foreign { dir.root()? } else { Root::own()? };
         Ok(Self { dir, me, root, foreign })
     }
 

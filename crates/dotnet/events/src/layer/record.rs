@@ -140,9 +140,9 @@ impl Visit for Recorder<'_> {
 }
 
 /// A visitor that calls a function with the name and text of each value.
-pub(super) struct Named<F>(pub(super) F);
+pub(super) struct NamedValues<F>(pub(super) F);
 
-impl<F: FnMut(&str, &dyn Display)> Visit for Named<F> {
+impl<F: FnMut(&str, &dyn Display)> Visit for NamedValues<F> {
     fn record_f64(&mut self, field: &Field, value: f64) {
         (self.0)(field.name(), &value);
     }

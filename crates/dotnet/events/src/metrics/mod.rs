@@ -185,7 +185,7 @@ impl Meter {
         let told = state.collection.as_ref().map(|running| (running.id.clone(), running.wants(&instrument)));
         drop(state);
         if let Some((session, is_wanted)) = told {
-            self.shared.tell(&session, &instrument, is_wanted);
+            self.shared.report_instrument(&session, &instrument, is_wanted);
         }
         instrument
     }
@@ -206,7 +206,7 @@ impl Shared {
 
     /// Reports a new instrument to the session, without the lock of the state: a thread of the program may have to wait for
     /// space in the session. Values come after that.
-    fn tell(&self, session: &str, instrument: &Instrument, is_wanted: bool) {
+    fn report_instrument(&self, session: &str, instrument: &Instrument, is_wanted: bool) {
         self.events.published(session, instrument);
         if is_wanted {
             self.events.begin(session, instrument);

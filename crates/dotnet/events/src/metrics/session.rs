@@ -136,26 +136,26 @@ impl Collection {
 /// The limit on the series of a collection.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
-    left: Mutex<Left>,
+    left: Mutex<RemainingBudget>,
     series_full: AtomicBool,
     histograms_full: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Left {
+struct RemainingBudget {
     session: String,
     series: usize,
     histograms: usize,
 }
 
 impl Budget {
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, RemainingBudget> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn begin(&self, session: &str, settings: &Settings) {
         let (series, histograms) = (settings.max_series, settings.max_histograms);
-        *self.left() = Left { session: session.to_owned(), series, histograms };
+        *self.left() = RemainingBudget { session: session.to_owned(), series, histograms };
         self.series_full.store(false, Ordering::Relaxed);
         self.histograms_full.store(false, Ordering::Relaxed);
     }

@@ -13,8 +13,8 @@ pub(super) const ID_OVERHEAD: usize = 24;
 pub(crate) struct StackTable {
     /// The payloads of all blocks of the epoch, concatenated.
     arena: Vec<u8>,
-    /// The size of the arenas of all earlier epochs in bytes, where the numbers of definitions start.
-    before: u64,
+    /// The size of the arenas of all earlier epochs in bytes. The number of a definition is its position in all arenas.
+    earlier_bytes: u64,
     /// The position of each stack in the arena: (start, length).
     places: IdTable<(u32, u32)>,
     epoch: u64,
@@ -24,18 +24,19 @@ pub(crate) struct StackTable {
 }
 
 impl StackTable {
+    /// Sets the size of the pointers in stacks: 4 or 8 bytes.
     pub(crate) fn set_pointer_size(&mut self, bytes: u32) {
         self.pointer_size = bytes;
     }
 
-    /// Sets the number of the part of the stream, so that epochs and definitions have numbers of no other part.
+    /// Sets the index of this part of the stream, so that its epochs and definitions get numbers that no other part uses.
     pub(crate) fn set_part(&mut self, index: u64) {
         // Enough for all redefinitions of a part, and for its bytes.
-        (self.epoch, self.before) = (index << 32, index << 40);
+        (self.epoch, self.earlier_bytes) = (index << 32, index << 40);
     }
 
     /// Resets the number of defined stacks.
-    pub(crate) fn count_from_here(&mut self) {
+    pub(crate) fn reset_defined(&mut self) {
         self.defined = 0;
     }
 
@@ -44,13 +45,14 @@ impl StackTable {
         self.defined += stacks;
     }
 
+    /// Returns the number of stacks that were defined.
     pub(crate) fn defined(&self) -> u64 {
         self.defined
     }
 
     /// Handles a sequence point: ids are reassigned after it.
     pub(crate) fn next_epoch(&mut self) {
-        self.before += self.arena.len() as u64;
+        self.earlier_bytes += self.arena.len() as u64;
         self.arena.clear();
         self.places.clear();
         self.epoch += 1;
@@ -95,15 +97,16 @@ impl StackTable {
         self.places.get(id).is_some()
     }
 
+    /// Returns a stack by its id, which need not be defined.
     #[inline]
     pub(crate) fn stack(&self, id: u32) -> Stack<'_> {
-        Stack { table: self, id, here: None }
+        Stack { table: self, id, inline: None }
     }
 
     /// Returns a stack that is part of the event.
     #[inline]
-    pub(crate) fn stack_here<'a>(&'a self, bytes: &'a [u8]) -> Stack<'a> {
-        Stack { table: self, id: u32::MAX, here: Some(bytes) }
+    pub(crate) fn inline_stack<'a>(&'a self, bytes: &'a [u8]) -> Stack<'a> {
+        Stack { table: self, id: u32::MAX, inline: Some(bytes) }
     }
 }
 
@@ -113,7 +116,8 @@ impl StackTable {
 pub struct Stack<'a> {
     table: &'a StackTable,
     id: u32,
-    here: Option<&'a [u8]>,
+    /// The stack itself, if it is part of the event.
+    inline: Option<&'a [u8]>,
 }
 
 impl<'a> Stack<'a> {
@@ -123,11 +127,11 @@ impl<'a> Stack<'a> {
         self.id
     }
 
-    /// Returns the number of the definition of this stack, which is unique in the stream and therefore outlives the
-    /// [epoch](Self::epoch), which ends when an id is redefined. `None` if the id is not defined.
+    /// Returns the number of the definition of this stack. The number is unique in the stream, so it stays valid after the
+    /// [epoch](Self::epoch) has ended. `None` if the id is not defined.
     pub fn definition(self) -> Option<u64> {
         let (start, _) = self.table.places.get(self.id)?;
-        self.here.is_none().then(|| self.table.before + u64::from(*start))
+        self.inline.is_none().then(|| self.table.earlier_bytes + u64::from(*start))
     }
 
     /// Returns the number of the set of stacks that the id belongs to. Two events with equal epoch and id, other than
@@ -140,8 +144,8 @@ impl<'a> Stack<'a> {
     /// Returns the encoded stack. `None` if the stream does not define the id.
     #[inline]
     pub fn defined_bytes(self) -> Option<&'a [u8]> {
-        if self.here.is_some() {
-            return self.here;
+        if self.inline.is_some() {
+            return self.inline;
         }
         let (start, length) = *self.table.places.get(self.id)?;
         let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
@@ -164,11 +168,11 @@ impl<'a> Stack<'a> {
     #[inline]
     pub fn ips(self) -> Ips<'a> {
         if self.table.pointer_size == 4 {
-            let (narrow, _rest) = self.bytes().as_chunks();
-            Ips { narrow: narrow.iter(), wide: [].iter() }
+            let (pointers, _rest) = self.bytes().as_chunks();
+            Ips { pointers32: pointers.iter(), pointers64: [].iter() }
         } else {
-            let (wide, _rest) = self.bytes().as_chunks();
-            Ips { narrow: [].iter(), wide: wide.iter() }
+            let (pointers, _rest) = self.bytes().as_chunks();
+            Ips { pointers32: [].iter(), pointers64: pointers.iter() }
         }
     }
 }
@@ -183,8 +187,8 @@ impl std::fmt::Debug for Stack<'_> {
 #[derive(Debug, Clone)]
 pub struct Ips<'a> {
     // One of the two slices is empty.
-    narrow: std::slice::Iter<'a, [u8; 4]>,
-    wide: std::slice::Iter<'a, [u8; 8]>,
+    pointers32: std::slice::Iter<'a, [u8; 4]>,
+    pointers64: std::slice::Iter<'a, [u8; 8]>,
 }
 
 impl Iterator for Ips<'_> {
@@ -192,31 +196,31 @@ impl Iterator for Ips<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
-        match self.wide.next() {
+        match self.pointers64.next() {
             Some(ip) => Some(u64::from_le_bytes(*ip)),
-            None => self.narrow.next().map(|ip| u64::from(u32::from_le_bytes(*ip))),
+            None => self.pointers32.next().map(|ip| u64::from(u32::from_le_bytes(*ip))),
         }
     }
 
     /// Skips in constant time.
     fn nth(&mut self, n: usize) -> Option<u64> {
-        if self.wide.len() > 0 {
-            return self.wide.nth(n).map(|ip| u64::from_le_bytes(*ip));
+        if self.pointers64.len() > 0 {
+            return self.pointers64.nth(n).map(|ip| u64::from_le_bytes(*ip));
         }
-        self.narrow.nth(n).map(|ip| u64::from(u32::from_le_bytes(*ip)))
+        self.pointers32.nth(n).map(|ip| u64::from(u32::from_le_bytes(*ip)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let n = self.wide.len() + self.narrow.len();
+        let n = self.pointers64.len() + self.pointers32.len();
         (n, Some(n))
     }
 }
 
 impl DoubleEndedIterator for Ips<'_> {
     fn next_back(&mut self) -> Option<u64> {
-        match self.wide.next_back() {
+        match self.pointers64.next_back() {
             Some(ip) => Some(u64::from_le_bytes(*ip)),
-            None => self.narrow.next_back().map(|ip| u64::from(u32::from_le_bytes(*ip))),
+            None => self.pointers32.next_back().map(|ip| u64::from(u32::from_le_bytes(*ip))),
         }
     }
 }

@@ -281,7 +281,7 @@ impl Decoder {
             processor: u32::MAX,
             sequence: 0,
             stack_id: u32::MAX,
-            stack: self.tables.stacks.stack_here(stack),
+            stack: self.tables.stacks.inline_stack(stack),
             timestamp: event.timestamp,
             activity_id: event.activity_id,
             related_activity_id: event.related_activity_id,

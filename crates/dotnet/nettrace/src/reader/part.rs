@@ -95,7 +95,7 @@ impl Reader {
         if offset == self.decoder.part_start {
             // The earlier pieces belong to other parts, which report their results.
             self.decoder.counts = super::Counts::default();
-            self.decoder.tables.stacks.count_from_here();
+            self.decoder.tables.stacks.reset_defined();
             self.decoder.partial = None;
         }
     }

@@ -67,7 +67,7 @@ fn blobs<const V6: bool>(
         Ok(blobs) => blobs,
         Err(error) => return (KeptPayload::Nothing(Some(error.into())), true),
     };
-    let mut kept = Kept {
+    let mut kept = FilteredPayload {
         payload,
         up_to: blobs.position(),
         rest: None,
@@ -114,7 +114,7 @@ fn blobs<const V6: bool>(
 const SHORTEST_HEADER: usize = 2;
 
 /// A payload from which blobs may be removed.
-struct Kept<'a> {
+struct FilteredPayload<'a> {
     payload: &'a [u8],
     /// Everything up to this position is kept unchanged.
     up_to: usize,
@@ -127,7 +127,7 @@ struct Kept<'a> {
     any: bool,
 }
 
-impl Kept<'_> {
+impl FilteredPayload<'_> {
     /// Keeps the blob at the cursor, which starts at `start`, with the `repaired` payload if there is one.
     fn keep<const V6: bool>(&mut self, blobs: &Blobs, start: usize, repaired: Option<&[u8]>) {
         let next = blobs.position();

@@ -26,7 +26,7 @@ pub(super) async fn free(
     let pid = process.pid;
     let looked = timeout(limit.max(MOMENT), in_a_thread(move || ports::waited_for(pid))).await;
     let ports = looked.map_err(|_elapsed| ResumeError::TooSlow { pid })???;
-    if !ports.is_empty() && goes_on(pid, limit.min(MOMENT)).await {
+    if !ports.is_empty() && starts_within(pid, limit.min(MOMENT)).await {
         return Ok(());
     }
     let (mut taken_over, mut refused) = (Vec::new(), None);
@@ -54,14 +54,14 @@ pub(super) async fn free(
         return Err(stand_in::not_taken_over(pid, &awaited, error).await);
     }
     // Others may have used up the time.
-    if goes_on(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
+    if starts_within(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
         return Ok(());
     }
     Err(ResumeError::StillWaits { pid })
 }
 
 /// Whether the runtime starts its program within this time.
-async fn goes_on(pid: u32, limit: Duration) -> bool {
+async fn starts_within(pid: u32, limit: Duration) -> bool {
     let looking = async {
         while runtap_discover::startup(pid) == Startup::Waiting {
             sleep(POLL_INTERVAL).await;

@@ -89,10 +89,10 @@ pub(super) async fn listen_for(
     let listening = taken_over.iter_mut().enumerate().map(|(index, TakenOver { port, .. })| {
         let (tell_freed, mut is_over) = (tell_freed.clone(), is_over.subscribe());
         async move {
-            let mut told = ReportedProcesses::default();
+            let mut reported = ReportedProcesses::default();
             let until = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
             port.resume_all(until, |runtime, outcome| {
-                if told.tell(runtime, &outcome, tell)
+                if reported.add(runtime, &outcome, tell)
                     && let Some(pid) = runtime.peer().pid
                 {
                     // The receiver outlives this.

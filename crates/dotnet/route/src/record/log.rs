@@ -110,7 +110,7 @@ impl ConnectionLog {
         if piece.kind == PieceKind::Stream
             && let Streams::Beside(transcript) = self.streams.clone()
         {
-            let Some((name, offset)) = self.beside(&transcript, bytes) else { return };
+            let Some((name, offset)) = self.write_stream(&transcript, bytes) else { return };
             more.insert("file".to_owned(), Value::from(name));
             more.insert("offset".to_owned(), Value::from(offset));
             more.insert("bytes".to_owned(), Value::from(bytes.len()));
@@ -125,7 +125,7 @@ impl ConnectionLog {
     }
 
     /// Writes a part of a stream to its file. Returns the name of the file and the offset of the part.
-    fn beside(&mut self, transcript: &Path, bytes: &[u8]) -> Option<(String, u64)> {
+    fn write_stream(&mut self, transcript: &Path, bytes: &[u8]) -> Option<(String, u64)> {
         if self.journal.is_truncated() {
             return None;
         }

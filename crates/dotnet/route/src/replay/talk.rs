@@ -219,7 +219,7 @@ impl TalkLoader<'_> {
                 let t = duration(frame.t);
                 match &frame.hex {
                     Some(bytes) => self.bytes(&frame.conn, side, bytes, line, t),
-                    None => self.beside(&frame, line, t)?,
+                    None => self.send_stream_part(&frame, line, t)?,
                 }
             }
             Entry::Close(close) => {
@@ -295,7 +295,12 @@ impl TalkLoader<'_> {
         }
     }
 
-    fn beside(&mut self, frame: &runtap_transcript::Frame, line: u64, t: Duration) -> Result<(), TalkError> {
+    fn send_stream_part(
+        &mut self,
+        frame: &runtap_transcript::Frame,
+        line: u64,
+        t: Duration,
+    ) -> Result<(), TalkError> {
         let number = |key: &str| frame.more.get(key).and_then(serde_json::Value::as_u64);
         let name = frame.more.get("file").and_then(serde_json::Value::as_str);
         let (Some(name), Some(offset), Some(length)) = (name, number("offset"), number("bytes")) else {

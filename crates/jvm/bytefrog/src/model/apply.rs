@@ -144,23 +144,24 @@ impl TraceState {
                 let [.., a, b, c, d] = self.clock.to_be_bytes();
                 let step = event.time.wrapping_sub(u32::from_be_bytes([a, b, c, d])).cast_signed();
                 self.clock = self.clock.saturating_add(step.into());
-                self.happen(event, self.clock);
+                self.apply_event(event, self.clock);
             }
             Ordered::Missing(count) => self.missing(count),
         }
     }
 
+    /// Applies an event at its time.
     #[inline]
-    pub(super) fn happen(&mut self, event: Event, time: i64) {
+    pub(super) fn apply_event(&mut self, event: Event, time: i64) {
         if event.kind == EventKind::Marker {
             return self.marker(event.method, time);
         }
         let Some(thread) = self.calls.thread(event.thread) else { return self.count_only(event.kind) };
         self.calls.touch(thread);
-        let flight = self.calls.at(thread, time);
+        let in_flight = self.calls.at(thread, time);
         match event.kind {
-            EventKind::Entry => self.enter(thread, event.method, flight),
-            EventKind::Exit => self.exit(thread, event.method, flight),
+            EventKind::Entry => self.enter(thread, event.method, in_flight),
+            EventKind::Exit => self.exit(thread, event.method, in_flight),
             EventKind::Exception => self.throw(thread, event.method, event.more, event.line),
             EventKind::Bubble => self.bubble(thread, event.method, event.more),
             EventKind::Visit => {

@@ -145,7 +145,7 @@ impl TraceState {
         let used = self.advance(at.thread, at.sequence, 1).is_some() && self.skipped == 0;
         if used {
             self.clock = self.clock.max(signed(at.time));
-            self.happen(event, signed(at.time));
+            self.apply_event(event, signed(at.time));
         }
         used
     }

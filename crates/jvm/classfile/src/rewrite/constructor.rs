@@ -5,7 +5,7 @@
 //! of a constructor on it, and beyond. No frames are needed, so this works for classes of every version.
 
 use super::Reason;
-use super::descriptor::{call_words, words};
+use super::descriptor::{call_sizes, size_in_words};
 use super::method::{Body, Op};
 use crate::ClassFile;
 use crate::code::{Instruction, Opcode};
@@ -256,9 +256,9 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<InitState, Re
             let has_receiver =
                 !matches!(opcode, Opcode::GETSTATIC | Opcode::PUTSTATIC | Opcode::INVOKESTATIC);
             let (taken, given) = match opcode {
-                Opcode::GETSTATIC | Opcode::GETFIELD => (0, words(descriptor)),
-                Opcode::PUTSTATIC | Opcode::PUTFIELD => (words(descriptor), 0),
-                _ => call_words(descriptor).ok_or(Reason::Misplaced("the end of a descriptor"))?,
+                Opcode::GETSTATIC | Opcode::GETFIELD => (0, size_in_words(descriptor)),
+                Opcode::PUTSTATIC | Opcode::PUTFIELD => (size_in_words(descriptor), 0),
+                _ => call_sizes(descriptor).ok_or(Reason::Misplaced("the end of a descriptor"))?,
             };
             let on_object = has_receiver && held.at(taken);
             held.pop(taken + usize::from(has_receiver))?;
@@ -268,7 +268,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<InitState, Re
             held.push(given);
         }
         Instruction::InvokeInterface { index, .. } => {
-            let (taken, given) = call_words(pool.member(index, "index")?.descriptor.as_bytes())
+            let (taken, given) = call_sizes(pool.member(index, "index")?.descriptor.as_bytes())
                 .ok_or(Reason::Misplaced("the end of a descriptor"))?;
             held.pop(taken + 1)?;
             held.push(given);
@@ -279,7 +279,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<InitState, Re
             };
             let (_, descriptor) = pool.name_and_type(name_and_type, "index")?;
             let (taken, given) =
-                call_words(descriptor.as_bytes()).ok_or(Reason::Misplaced("the end of a descriptor"))?;
+                call_sizes(descriptor.as_bytes()).ok_or(Reason::Misplaced("the end of a descriptor"))?;
             held.pop(taken)?;
             held.push(given);
         }

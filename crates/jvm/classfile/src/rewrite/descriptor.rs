@@ -1,11 +1,11 @@
 //! Descriptors of fields and methods (JVMS 4.3), and their sizes in words of the stack.
 
 /// Splits a method descriptor into the descriptors of the parameters and that of the result; `None` if it is invalid.
-pub(super) fn parts(descriptor: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
+pub(super) fn split_method(descriptor: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let mut rest = descriptor.strip_prefix(b"(")?;
     let mut parameters = Vec::new();
     while !rest.starts_with(b")") {
-        let (found, tail) = rest.split_at_checked(length(rest)?)?;
+        let (found, tail) = rest.split_at_checked(first_type_length(rest)?)?;
         parameters.push(found);
         rest = tail;
     }
@@ -13,7 +13,7 @@ pub(super) fn parts(descriptor: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
 }
 
 /// Returns the size of a type in words: 0 for `V`, 2 for `J` and `D`.
-pub(super) fn words(descriptor: &[u8]) -> usize {
+pub(super) fn size_in_words(descriptor: &[u8]) -> usize {
     match descriptor.first() {
         Some(b'V') => 0,
         Some(b'J' | b'D') => 2,
@@ -21,14 +21,14 @@ pub(super) fn words(descriptor: &[u8]) -> usize {
     }
 }
 
-/// Returns the total sizes of the parameters and of the result, in words.
-pub(super) fn call_words(descriptor: &[u8]) -> Option<(usize, usize)> {
-    let (parameters, result) = parts(descriptor)?;
-    Some((parameters.iter().map(|parameter| words(parameter)).sum(), words(result)))
+/// Returns the total size of the parameters and the size of the result, in words. `None` if the descriptor is invalid.
+pub(super) fn call_sizes(descriptor: &[u8]) -> Option<(usize, usize)> {
+    let (parameters, result) = split_method(descriptor)?;
+    Some((parameters.iter().map(|parameter| size_in_words(parameter)).sum(), size_in_words(result)))
 }
 
-/// Returns the length of the first type, in bytes.
-fn length(descriptor: &[u8]) -> Option<usize> {
+/// Returns the length of the first type in bytes. `None` if it is invalid.
+fn first_type_length(descriptor: &[u8]) -> Option<usize> {
     let dimensions = descriptor.iter().take_while(|byte| **byte == b'[').count();
     match descriptor.get(dimensions)? {
         b'L' => Some(descriptor.iter().position(|byte| *byte == b';')? + 1),
@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn descriptors_are_split_and_measured() {
-        assert_eq!(call_words(b"()V"), Some((0, 0)));
-        assert_eq!(call_words(b"(IJ[D[[Ljava/lang/String;LX;)D"), Some((6, 2)));
-        assert_eq!(parts(b"([[J)[I").unwrap(), (vec![b"[[J".as_slice()], b"[I".as_slice()));
+        assert_eq!(call_sizes(b"()V"), Some((0, 0)));
+        assert_eq!(call_sizes(b"(IJ[D[[Ljava/lang/String;LX;)D"), Some((6, 2)));
+        assert_eq!(split_method(b"([[J)[I").unwrap(), (vec![b"[[J".as_slice()], b"[I".as_slice()));
         for wrong in [b"".as_slice(), b"(", b"(I", b"(L)V", b"I", b"([)V", b"(V)V"] {
-            assert_eq!(call_words(wrong), None, "{wrong:?}");
+            assert_eq!(call_sizes(wrong), None, "{wrong:?}");
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::Reason;
-use super::descriptor::parts;
+use super::descriptor::split_method;
 use super::method::offset;
 use super::tables::AttributeWriter;
 use crate::code::{Frame, FrameKind, VerificationType};
@@ -177,7 +177,7 @@ impl AttributeWriter<'_, '_, '_> {
             locals.push(if is_constructor { VerificationType::UninitializedThis } else { object });
         }
         let descriptor = self.candidate.descriptor.as_bytes();
-        let (parameters, _) = parts(descriptor).ok_or(Reason::Misplaced("the end of a descriptor"))?;
+        let (parameters, _) = split_method(descriptor).ok_or(Reason::Misplaced("the end of a descriptor"))?;
         for parameter in parameters {
             locals.push(match parameter {
                 b"J" => VerificationType::Long,

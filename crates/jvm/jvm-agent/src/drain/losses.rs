@@ -31,16 +31,16 @@ impl Drain {
     }
 
     /// Reports, at the end, the events that live threads have dropped.
-    pub(super) fn tell_rest(&mut self) -> io::Result<()> {
+    pub(super) fn report_remaining(&mut self) -> io::Result<()> {
         self.round(true)?;
         let stream = &mut self.reading.stream;
         // A thread that got room again has already written its dropped events to the ring.
         for reader in &mut self.reading.readers {
-            reader.tell_dropped(stream);
+            reader.report_dropped(stream);
         }
         stream.end_round(true);
-        stream.tell_all_pending(stream.since_start(clock::now()));
-        stream.tell_all_missing();
+        stream.report_all_pending(stream.since_start(clock::now()));
+        stream.report_all_missing();
         Ok(())
     }
 }

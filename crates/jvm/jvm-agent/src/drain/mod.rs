@@ -140,7 +140,7 @@ impl Drain {
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             if finishing {
-                self.tell_rest()?;
+                self.report_remaining()?;
                 return self.flush(0);
             }
             rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), MAX_PAUSE) };
@@ -200,7 +200,7 @@ impl Drain {
             waiting = waiting.saturating_add(u16::from(reader.ring.head() > *head));
         }
         self.session.set_waiting(waiting);
-        self.any_degraded |= self.reading.tell_degraded();
+        self.any_degraded |= self.reading.report_degraded();
         self.flush(0)?;
         if !last {
             self.give_room();
@@ -220,7 +220,7 @@ impl Drain {
             number += 1;
             let over = ended == Some(true) && head == Some(reader.tail);
             if over {
-                reader.tell_dropped(stream);
+                reader.report_dropped(stream);
                 buried.push(Arc::clone(&reader.ring));
             }
             !over

@@ -24,7 +24,7 @@ pub(super) struct Reader {
     /// Whether the thread has switched to counts and the stream has reported it.
     degraded: bool,
     /// Whether the stream has reported that virtual threads on this carrier are only counted.
-    loses: bool,
+    has_reported_losses: bool,
 }
 
 /// All rings, and the stream that receives their events.
@@ -39,7 +39,7 @@ pub(super) struct Reading {
 
 impl Reader {
     /// Reports the dropped events of the thread that no event in the ring reports yet.
-    pub(super) fn tell_dropped(&mut self, stream: &mut Stream) {
+    pub(super) fn report_dropped(&mut self, stream: &mut Stream) {
         let dropped = self.ring.dropped.load(Ordering::Acquire);
         if dropped > self.dropped {
             let time = stream.since_start(self.ring.dropped_since.load(Ordering::Relaxed));
@@ -66,7 +66,15 @@ impl Reading {
         let tail = if old { ring.begin_reading() } else { 0 };
         let (limit, tid) = (ring.limit(), ring.current().load(Ordering::Relaxed));
         let tid = if old { tid } else { ring.tid };
-        self.readers.push(Reader { ring, tail, limit, tid, dropped, degraded: false, loses: false });
+        self.readers.push(Reader {
+            ring,
+            tail,
+            limit,
+            tid,
+            dropped,
+            degraded: false,
+            has_reported_losses: false,
+        });
     }
 
     /// Returns how far each ring is written.
@@ -99,8 +107,8 @@ impl Reading {
                 self.stream.drop_events(ring.tid, name, time, others.count, DropReason::FULL);
                 self.stream.lose(None, Loss { count: 0, ..others });
             }
-            if ring.degraded.load(Ordering::Acquire) && !reader.loses {
-                reader.loses = true;
+            if ring.degraded.load(Ordering::Acquire) && !reader.has_reported_losses {
+                reader.has_reported_losses = true;
                 self.carrier_is_degraded = true;
                 let first = self.stream.since_start(ring.dropped_since.load(Ordering::Relaxed));
                 self.stream.lose(None, Loss { first, last: u64::MAX, count: DropMessage::UNKNOWN });
@@ -109,7 +117,7 @@ impl Reading {
     }
 
     /// Reports the threads that have switched to counts. Returns whether there are any.
-    pub(super) fn tell_degraded(&mut self) -> bool {
+    pub(super) fn report_degraded(&mut self) -> bool {
         let mut any = false;
         for reader in &mut self.readers {
             let degraded = reader.ring.degraded.load(Ordering::Acquire);

@@ -98,7 +98,7 @@ impl Program {
         let carriers: Vec<usize> = (0..CARRIERS).collect();
         self.reading.merge(&carriers, &heads, until);
         self.reading.stream.end_round(false);
-        self.reading.tell_degraded();
+        self.reading.report_degraded();
     }
 
     fn step(&mut self, step: &Step) {

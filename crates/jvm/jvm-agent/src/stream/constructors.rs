@@ -88,7 +88,7 @@ impl Stream {
             }
         }
         let exception = if event.kind == EventKind::Bubble { event.exception } else { u32::MAX };
-        self.tell_exception(exception);
+        self.send_exception_name(exception);
         for method in ended.into_iter().rev() {
             self.put(&Event { kind: EventKind::Bubble, method, exception, line: 0, time: event.time });
         }
@@ -96,7 +96,7 @@ impl Stream {
 
     /// Handles the call of a constructor.
     pub(super) fn called(&mut self, event: &Event) {
-        self.tell_missing();
+        self.report_missing();
         let Some((_, thread)) = &mut self.current else { return };
         let call = PendingCall { method: event.method, depth: thread.stack.len(), time: event.time };
         let oldest = (thread.constructors.pending.len() >= MAX_PENDING)
@@ -131,7 +131,7 @@ impl Stream {
     }
 
     fn begin(&mut self, method: u32, time: u64) {
-        self.tell_method(method);
+        self.send_method_name(method);
         if let Some((_, thread)) = &mut self.current {
             thread.stack.push(method);
         }
@@ -142,7 +142,7 @@ impl Stream {
     fn failed(&mut self, method: u32, event: &Event) {
         self.begin(method, event.time);
         let exception = if event.kind == EventKind::Bubble { event.exception } else { u32::MAX };
-        self.tell_exception(exception);
+        self.send_exception_name(exception);
         if let Some((_, thread)) = &mut self.current {
             thread.stack.pop();
         }
@@ -183,7 +183,7 @@ impl Stream {
     }
 
     /// Reports, at the end of a trace, constructor calls that have started. Whether they have ended is unknown.
-    pub(crate) fn tell_all_pending(&mut self, now: u64) {
+    pub(crate) fn report_all_pending(&mut self, now: u64) {
         let current = self.current.iter().map(|(tid, _)| tid);
         let mut all: Vec<u64> = self.threads.keys().chain(current).copied().collect();
         all.retain(|tid| self.has_pending(*tid));

@@ -22,7 +22,7 @@ impl Stream {
         let kind = match event.kind {
             EventKind::Entry => BatchKind::Entry,
             EventKind::Exit => BatchKind::Exit,
-            _ => return self.alone(event),
+            _ => return self.write_single(event),
         };
         let batch = &mut self.batch;
         let fits = batch.rows.len() < MAX_ROWS as usize;
@@ -47,13 +47,13 @@ impl Stream {
             let (wire, connection, sequence) = (thread.wire, thread.connection, thread.sequence);
             thread.sequence += rows.len() as u64;
             let batch = f1::Batch { thread: wire, sequence, base: self.batch.base, rows: Rows::new(&rows) };
-            self.say(connection, &Message::Batch(batch));
+            self.write(connection, &Message::Batch(batch));
         }
         self.batch.rows = rows;
         self.batch.rows.clear();
     }
 
-    fn alone(&mut self, event: &Event) {
+    fn write_single(&mut self, event: &Event) {
         self.end_batch();
         let Some((_, thread)) = &mut self.current else { return };
         let at = Stamp { time: event.time, sequence: thread.sequence, thread: thread.wire };
@@ -64,7 +64,7 @@ impl Stream {
             EventKind::Throw => Message::Exception { at, method, exception, line: event.line },
             _ => Message::Bubble { at, method, exception },
         };
-        self.say(connection, &message);
+        self.write(connection, &message);
     }
 
     pub(super) fn drop_f1(&mut self, time: u64, count: u64, reason: DropReason) {
@@ -75,7 +75,7 @@ impl Stream {
         }
         let (connection, sequence) = (thread.connection, thread.sequence);
         let drop = f1::Drop { thread: thread.wire, sequence, time, count, reason };
-        self.say(connection, &Message::Drop(drop));
+        self.write(connection, &Message::Drop(drop));
     }
 
     /// Sends the counts of methods as one snapshot.
@@ -84,7 +84,7 @@ impl Stream {
             return;
         }
         for count in counts {
-            self.tell_method(count.method);
+            self.send_method_name(count.method);
         }
         let snapshot = self.snapshot;
         self.snapshot = self.snapshot.wrapping_add(1);
@@ -97,7 +97,7 @@ impl Stream {
         for (number, part) in parts.into_iter().enumerate() {
             let last = number + 1 == count;
             let rows = CountRows { snapshot, time, last, reset: reset && last, rows: Rows::new(part) };
-            self.say_first(&Message::Counts(rows));
+            self.write_to_first(&Message::Counts(rows));
         }
     }
 
@@ -107,20 +107,20 @@ impl Stream {
             return;
         }
         for method in methods.iter().chain(lines.iter().map(|(_, line)| &line.method)) {
-            self.tell_method(*method);
+            self.send_method_name(*method);
         }
         for (id, line) in lines {
-            self.tell_line(*id, *line);
+            self.send_line_location(*id, *line);
         }
         let of_methods = methods.iter().map(|method| Hit { method: *method, location: None });
         let of_lines = lines.iter().map(|(id, line)| Hit { method: line.method, location: Some(*id) });
         let rows: Vec<[u8; 8]> = of_methods.chain(of_lines).map(Hit::to_bytes).collect();
         for part in rows.chunks(MAX_ROWS as usize) {
-            self.say_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
+            self.write_to_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
         }
     }
 
-    fn tell_line(&mut self, id: u32, line: Line) {
+    fn send_line_location(&mut self, id: u32, line: Line) {
         let at = id as usize;
         if self.told_lines.len() <= at {
             self.told_lines.resize(at + 1, false);
@@ -128,7 +128,7 @@ impl Stream {
         let Some(told) = self.told_lines.get_mut(at).filter(|told| !**told) else { return };
         *told = true;
         let number = line.number.into();
-        self.say_first(&Message::MapLocation(Location {
+        self.write_to_first(&Message::MapLocation(Location {
             location: id,
             method: line.method,
             start_line: number,

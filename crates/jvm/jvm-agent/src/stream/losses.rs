@@ -38,7 +38,7 @@ impl Stream {
     /// Reports that events of a virtual thread are, or may be, missing between its last event and this one. An
     /// unattributed loss is not reported for a thread without open calls that starts a call, since nothing could be
     /// wrong there.
-    pub(super) fn tell_losses(&mut self, event: &Event) {
+    pub(super) fn report_losses(&mut self, event: &Event) {
         let Some((tid, thread)) = &mut self.current else { return };
         if !thread.is_virtual {
             return;
@@ -66,7 +66,7 @@ impl Stream {
             }
         }
         if let Some(count) = count {
-            self.tell_missing();
+            self.report_missing();
             self.drop_current(now, count, DropReason::FULL);
             self.break_here();
         }
@@ -152,7 +152,7 @@ impl Stream {
     }
 
     /// Reports the discarded events of the current thread.
-    pub(super) fn tell_missing(&mut self) {
+    pub(super) fn report_missing(&mut self) {
         let Some((_, thread)) = &mut self.current else { return };
         if thread.missing > 0 {
             let (count, since) = (std::mem::take(&mut thread.missing), thread.missing_since);
@@ -170,21 +170,21 @@ impl Stream {
         reason: DropReason,
     ) {
         if self.select(tid, name, time) {
-            self.tell_missing();
+            self.report_missing();
             self.drop_current(time, count, reason);
             self.break_here();
         }
     }
 
     /// Reports the discarded events of all threads, which have no further events.
-    pub(crate) fn tell_all_missing(&mut self) {
+    pub(crate) fn report_all_missing(&mut self) {
         let missing = self.threads.iter().filter(|(_, thread)| thread.missing > 0);
         let mut missing: Vec<u64> = missing.map(|(tid, _)| *tid).collect();
         missing.sort_unstable();
-        self.tell_missing();
+        self.report_missing();
         for tid in missing {
             if self.select(tid, None, 0) {
-                self.tell_missing();
+                self.report_missing();
             }
         }
     }

@@ -154,7 +154,7 @@ impl Stream {
         std::mem::take(&mut self.breaks)
     }
 
-    fn say(&mut self, connection: usize, message: &Message<'_>) {
+    fn write(&mut self, connection: usize, message: &Message<'_>) {
         if let Some(buffer) = self.out.get_mut(connection) {
             // Encoding cannot fail: messages are chosen by dialect, and texts are truncated before.
             let _ = encode(message, self.dialect, buffer);
@@ -162,11 +162,11 @@ impl Stream {
     }
 
     /// Buffers a message that is not bound to a connection, for the first connection.
-    fn say_first(&mut self, message: &Message<'_>) {
-        self.say(0, message);
+    fn write_to_first(&mut self, message: &Message<'_>) {
+        self.write(0, message);
     }
 
-    fn tell_method(&mut self, method: u32) {
+    fn send_method_name(&mut self, method: u32) {
         let at = method as usize;
         if self.told_methods.get(at) == Some(&true) {
             return;
@@ -179,11 +179,11 @@ impl Stream {
         }
         if let Some(name) = self.methods.name(method) {
             let signature = text(&name);
-            self.say_first(&Message::MapMethod { method, signature });
+            self.write_to_first(&Message::MapMethod { method, signature });
         }
     }
 
-    fn tell_exception(&mut self, exception: u32) {
+    fn send_exception_name(&mut self, exception: u32) {
         let at = exception as usize;
         if exception == u32::MAX || self.told_exceptions.get(at) == Some(&true) {
             return;
@@ -196,7 +196,7 @@ impl Stream {
         }
         if let Some(name) = self.exceptions.name(exception) {
             let name = text(&name);
-            self.say_first(&Message::MapException { exception, name });
+            self.write_to_first(&Message::MapException { exception, name });
         }
     }
 
@@ -236,7 +236,7 @@ impl Stream {
             && matches!(self.dialect, Dialect::V1 | Dialect::V1CodePulse | Dialect::F1)
         {
             let time = self.wire_time(time);
-            self.say(connection, &Message::MapThreadName { thread: wire, time, name: text(name) });
+            self.write(connection, &Message::MapThreadName { thread: wire, time, name: text(name) });
         }
         Some(Thread {
             wire,
@@ -272,7 +272,7 @@ impl Stream {
         if !self.select(tid, name, event.time) {
             return;
         }
-        self.tell_losses(event);
+        self.report_losses(event);
         self.end_delegates(event);
         match event.kind {
             EventKind::Called => return self.called(event),
@@ -282,8 +282,8 @@ impl Stream {
         if !self.belongs(event) {
             return;
         }
-        self.tell_method(event.method);
-        self.tell_missing();
+        self.send_method_name(event.method);
+        self.report_missing();
         match event.kind {
             EventKind::Entry => {
                 if let Some((_, thread)) = &mut self.current {
@@ -294,7 +294,7 @@ impl Stream {
             _ => {}
         }
         if matches!(event.kind, EventKind::Throw | EventKind::Bubble) {
-            self.tell_exception(event.exception);
+            self.send_exception_name(event.exception);
         }
         self.put(event);
         if event.kind == EventKind::Bubble {
@@ -349,7 +349,7 @@ impl Stream {
             return;
         }
         let exception = self.exceptions.id(OVERFLOW, u32::MAX).unwrap_or(u32::MAX);
-        self.tell_exception(exception);
+        self.send_exception_name(exception);
         for method in ended.into_iter().rev() {
             self.put(&Event { kind: EventKind::Bubble, time, method, line: 0, exception });
         }
@@ -362,13 +362,13 @@ impl Stream {
             self.select(tid, None, time);
         }
         if self.current.as_ref().is_some_and(|(current, _)| *current == tid) {
-            self.tell_missing();
+            self.report_missing();
         }
         self.end_batch();
         let current = self.current.take_if(|(current, _)| *current == tid).map(|(_, thread)| thread);
         let Some(thread) = current.or_else(|| self.threads.remove(&tid)) else { return };
         if self.is_f1() {
-            self.say(thread.connection, &Message::ThreadEnd { thread: thread.wire, time });
+            self.write(thread.connection, &Message::ThreadEnd { thread: thread.wire, time });
         } else {
             // The next thread with the id must not inherit the open calls of this thread.
             if !thread.stack.is_empty() {

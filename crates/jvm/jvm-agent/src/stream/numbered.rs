@@ -32,6 +32,6 @@ impl Stream {
             _ => Message::Exit { at, method, exit: thrown },
         };
         self.sequence = self.sequence.wrapping_add(1);
-        self.say(connection, &message);
+        self.write(connection, &message);
     }
 }

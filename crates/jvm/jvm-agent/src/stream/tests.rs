@@ -217,7 +217,7 @@ fn what_was_thrown_away_is_told_at_the_end() {
     for buffer in stream.buffers() {
         buffer.clear();
     }
-    stream.tell_all_missing();
+    stream.report_all_missing();
     assert_eq!(drops(&mut stream), [(0, 1, DropReason::SUSPENDED), (2, 3, DropReason::SUSPENDED)]);
 }
 

@@ -110,9 +110,9 @@ impl Jni {
         for number in 0..length {
             // SAFETY: an array of objects with more than `number` elements.
             let Some(element) = self.some(unsafe { get(self.table(), array, number) }) else { continue };
-            let goes_on = take(element);
+            let continues = take(element);
             self.delete_local_ref(element);
-            if !goes_on {
+            if !continues {
                 return;
             }
         }

@@ -52,59 +52,59 @@ pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> 
     xml.close("sources")?;
     xml.open("packages", &[])?;
     for (name, content) in &coverage.packages {
-        package(&mut xml, name, content)?;
+        write_package(&mut xml, name, content)?;
     }
     xml.close("packages")?;
     xml.close("coverage")?;
     xml.finish()
 }
 
-fn package<W: Write>(xml: &mut Xml<W>, name: &str, package: &Package) -> io::Result<()> {
+fn write_package<W: Write>(xml: &mut Xml<W>, name: &str, package: &Package) -> io::Result<()> {
     let dotted = name.replace('/', ".");
-    xml.open("package", &named(&dotted, &rate(package.totals().lines)))?;
+    xml.open("package", &common_attributes(&dotted, &rate(package.totals().lines)))?;
     xml.open("classes", &[])?;
     for (class_name, content) in &package.classes {
-        class(xml, class_name, name, content)?;
+        write_class(xml, class_name, name, content)?;
     }
     xml.close("classes")?;
     xml.close("package")
 }
 
-fn class<W: Write>(xml: &mut Xml<W>, name: &str, package: &str, class: &Class) -> io::Result<()> {
+fn write_class<W: Write>(xml: &mut Xml<W>, name: &str, package: &str, class: &Class) -> io::Result<()> {
     let lines = class.lines();
     let dotted = name.replace('/', ".");
     let rate = rate(Counter::of_lines(&lines));
     let file = source_path(package, &class.source);
-    let [name, rest @ ..] = named(&dotted, &rate);
+    let [name, rest @ ..] = common_attributes(&dotted, &rate);
     let mut attributes: Vec<Pair<'_>> = vec![name, ("filename", &file)];
     attributes.extend(rest);
     xml.open("class", &attributes)?;
-    group(xml, "methods", class.methods.is_empty(), |xml| {
-        class.methods.iter().try_for_each(|m| method(xml, m))
+    write_group(xml, "methods", class.methods.is_empty(), |xml| {
+        class.methods.iter().try_for_each(|m| write_method(xml, m))
     })?;
-    lines_of(xml, lines.iter())?;
+    write_lines(xml, lines.iter())?;
     xml.close("class")
 }
 
-fn method<W: Write>(xml: &mut Xml<W>, method: &Method) -> io::Result<()> {
+fn write_method<W: Write>(xml: &mut Xml<W>, method: &Method) -> io::Result<()> {
     let counter = method.line_counter();
     let rate = match counter.total() {
         0 => rate(Counter::one(method.is_covered())),
         _ => rate(counter),
     };
-    let [name, rest @ ..] = named(&method.name, &rate);
+    let [name, rest @ ..] = common_attributes(&method.name, &rate);
     let mut attributes: Vec<Pair<'_>> = vec![name, ("signature", &method.descriptor)];
     attributes.extend(rest);
     xml.open("method", &attributes)?;
-    lines_of(xml, method.lines.iter())?;
+    write_lines(xml, method.lines.iter())?;
     xml.close("method")
 }
 
-fn lines_of<'l, W: Write>(
+fn write_lines<'l, W: Write>(
     xml: &mut Xml<W>,
     mut lines: impl ExactSizeIterator<Item = (&'l u32, &'l u64)>,
 ) -> io::Result<()> {
-    group(xml, "lines", lines.len() == 0, |xml| {
+    write_group(xml, "lines", lines.len() == 0, |xml| {
         lines.try_for_each(|(number, hits)| {
             let (number, hits) = (number.to_string(), hits.to_string());
             xml.empty("line", &[("number", &number), ("hits", &hits), ("branch", "false")])
@@ -112,7 +112,8 @@ fn lines_of<'l, W: Write>(
     })
 }
 
-fn group<W: Write>(
+/// Writes an element with this content, or an empty element.
+fn write_group<W: Write>(
     xml: &mut Xml<W>,
     name: &'static str,
     is_empty: bool,
@@ -126,7 +127,8 @@ fn group<W: Write>(
     xml.close(name)
 }
 
-fn named<'a>(name: &'a str, rate: &'a str) -> [Pair<'a>; 4] {
+/// Returns the attributes that packages, classes and methods have.
+fn common_attributes<'a>(name: &'a str, rate: &'a str) -> [Pair<'a>; 4] {
     [("name", name), ("line-rate", rate), ("branch-rate", "0"), ("complexity", "0")]
 }
 

@@ -108,9 +108,9 @@ pub fn replay_with(
     play(recorded, options, Some(take))
 }
 
-type Take<'t> = Option<&'t mut dyn FnMut(&Model, Change)>;
+type OnChange<'t> = Option<&'t mut dyn FnMut(&Model, Change)>;
 
-fn play(recorded: &RecordedAgent, options: &Options, mut take: Take<'_>) -> Result<ReplayedAgent, Error> {
+fn play(recorded: &RecordedAgent, options: &Options, mut take: OnChange<'_>) -> Result<ReplayedAgent, Error> {
     let mut streams: Vec<Stream> = recorded.streams.iter().map(Stream::open).collect::<Result<_, _>>()?;
     let dialect = detect_dialect(recorded, &streams)?;
     let mut player = Player::new(recorded, options, dialect, take.is_some());
@@ -144,7 +144,7 @@ fn play(recorded: &RecordedAgent, options: &Options, mut take: Take<'_>) -> Resu
     Ok(player.played)
 }
 
-fn hand_over(model: &mut Model, take: &mut Take<'_>) {
+fn hand_over(model: &mut Model, take: &mut OnChange<'_>) {
     if let Some(take) = take {
         for change in model.take_changes() {
             take(model, change);

@@ -3,10 +3,11 @@
 use super::quote;
 use crate::{Message, MessageId, Rule, TestResults, TestState};
 
-type Broken = Vec<(Rule, String)>;
+/// The broken rules, each with a description of the violation.
+type BrokenRules = Vec<(Rule, String)>;
 
 /// Appends the violations of a message.
-pub(crate) fn check(message: &Message, is_ide: bool, broken: &mut Broken) {
+pub(crate) fn check(message: &Message, is_ide: bool, broken: &mut BrokenRules) {
     let id = message.id();
     match message {
         Message::CommandLineOptions(message) => {
@@ -59,7 +60,7 @@ pub(super) fn has_failed(results: &TestResults) -> bool {
         .any(|(state, superseded)| state.is_some_and(TestState::is_failed) && superseded != Some(true))
 }
 
-fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
+fn check_results(results: &TestResults, is_ide: bool, broken: &mut BrokenRules) {
     let id = MessageId::TEST_RESULTS;
     let successful = results.successful.iter().flatten();
     let successful = successful.map(|test| (&test.uid, &test.display_name, test.state, true));
@@ -82,14 +83,20 @@ fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
     }
 }
 
-fn check_names(id: MessageId, uid: Option<&str>, name: Option<&str>, broken: &mut Broken) {
+fn check_names(id: MessageId, uid: Option<&str>, name: Option<&str>, broken: &mut BrokenRules) {
     check_required(uid.is_some(), id, "Uid", name, broken);
     check_required(name.is_some(), id, "DisplayName", uid, broken);
 }
 
-fn check_required(is_present: bool, id: MessageId, field: &str, of: Option<&str>, broken: &mut Broken) {
+fn check_required(
+    is_present: bool,
+    id: MessageId,
+    field: &str,
+    owner: Option<&str>,
+    broken: &mut BrokenRules,
+) {
     if !is_present {
-        let of = of.map(|of| format!(" of {}", quote(of))).unwrap_or_default();
-        broken.push((Rule::MissingField, format!("{field}{of} is missing in {id}")));
+        let owner = owner.map(|owner| format!(" of {}", quote(owner))).unwrap_or_default();
+        broken.push((Rule::MissingField, format!("{field}{owner} is missing in {id}")));
     }
 }

@@ -77,17 +77,18 @@ impl AppServer {
     }
 
     /// Sets a keeper that copies files before the application continues.
-    pub(crate) fn keeping(self, keeper: Option<Arc<dyn ArtifactKeeper>>, module: ModuleId) -> Self {
+    pub(crate) fn with_keeper(self, keeper: Option<Arc<dyn ArtifactKeeper>>, module: ModuleId) -> Self {
         Self { keeper: keeper.map(|keeper| (keeper, module)), ..self }
     }
 
-    fn keep(&self, heard: AppEvent) -> AppEvent {
-        match (heard, &self.keeper) {
+    /// Replaces the path of an artifact by that of its copy, if a keeper copies it.
+    fn with_kept_file(&self, event: AppEvent) -> AppEvent {
+        match (event, &self.keeper) {
             (AppEvent::Artifact(mut artifact), Some((keeper, module))) => {
                 artifact.path = keeper.keep(*module, &artifact.path).unwrap_or(artifact.path);
                 AppEvent::Artifact(artifact)
             }
-            (heard, _) => heard,
+            (event, _) => event,
         }
     }
 
@@ -122,13 +123,13 @@ impl AppServer {
             let mut output = self.application().handle_bytes(&mut connection, bytes);
             let (reply, rejected) = (std::mem::take(&mut output.transmit), output.close);
             // Blocks while the queue is full.
-            let listened = self.say(output, &connection, &sent, queue);
+            let is_received = self.send_events(output, &connection, &sent, queue);
             drop((handling, order));
             let answered = early || reply.is_empty() || stream.write_all(&reply).is_ok();
             if rejected {
                 queue.send(Signal::Messages(vec![AppEvent::Disconnected { rejected }]));
             }
-            if !listened || rejected {
+            if !is_received || rejected {
                 return;
             }
             if !answered {
@@ -141,7 +142,7 @@ impl AppServer {
         }
         let output = self.application().handle_close(&mut connection);
         let truncated = !output.events.is_empty();
-        self.say(output, &connection, &sent, queue);
+        self.send_events(output, &connection, &sent, queue);
         if truncated {
             queue.send(Signal::Messages(vec![AppEvent::Disconnected { rejected: false }]));
         }
@@ -189,37 +190,37 @@ impl AppServer {
     }
 
     /// Sends the events of an output. Returns whether there is a receiver.
-    pub(crate) fn say(
+    pub(crate) fn send_events(
         &self,
         output: Output,
         connection: &Connection,
         sent: &RecentBytes,
         queue: &BackpressureQueue,
     ) -> bool {
-        let (mut heard, mut listened) = (Vec::new(), true);
+        let (mut batch, mut is_received) = (Vec::new(), true);
         // Attempts that the application counts take precedence over the runner's.
-        let own = connection.peer().and_then(|peer| peer.attempt);
-        let attempt = own.map_or(self.attempt, |own| own.max(self.attempt));
-        let mut hear = |one: AppEvent| {
-            heard.push(self.keep(one));
-            if heard.len() >= BATCH_SIZE {
-                listened &= queue.send(Signal::Messages(std::mem::take(&mut heard)));
+        let host_attempt = connection.peer().and_then(|peer| peer.attempt);
+        let attempt = host_attempt.map_or(self.attempt, |number| number.max(self.attempt));
+        let mut emit = |event: AppEvent| {
+            batch.push(self.with_kept_file(event));
+            if batch.len() >= BATCH_SIZE {
+                is_received &= queue.send(Signal::Messages(std::mem::take(&mut batch)));
             }
         };
         for event in output.events {
             match event {
-                Event::Connected(peer) => hear(AppEvent::Introduced(introduction(&peer))),
-                Event::Message(message) => translate(message, attempt, own, &mut hear),
+                Event::Connected(peer) => emit(AppEvent::Introduced(introduction(&peer))),
+                Event::Message(message) => translate(message, attempt, host_attempt, &mut emit),
                 Event::Violation(violation) if violation.rule.severity() == RuleSeverity::Error => {
                     let bytes = violation.offset.and_then(|offset| sent.around(offset));
-                    hear(AppEvent::Failure(failure(&violation, bytes)));
+                    emit(AppEvent::Failure(failure(&violation, bytes)));
                 }
-                Event::Violation(violation) => hear(AppEvent::Warning(violation.rule, violation.to_string())),
-                Event::Rejected(_) => hear(AppEvent::Rejected),
+                Event::Violation(violation) => emit(AppEvent::Warning(violation.rule, violation.to_string())),
+                Event::Rejected(_) => emit(AppEvent::Rejected),
                 _ => {}
             }
         }
-        listened && (heard.is_empty() || queue.send(Signal::Messages(heard)))
+        is_received && (batch.is_empty() || queue.send(Signal::Messages(batch)))
     }
 }
 
@@ -332,7 +333,7 @@ mod tests {
     }
 
     fn is_failure(all: &[AppEvent]) -> bool {
-        all.iter().any(|heard| matches!(heard, AppEvent::Failure(_)))
+        all.iter().any(|event| matches!(event, AppEvent::Failure(_)))
     }
 
     #[test]

@@ -67,11 +67,11 @@ impl Answer for HttpRequests {
         let mut sent = RecentBytes::default();
         sent.push(frame);
         let rejected = output.close;
-        let heard = self.server.say(output, process, &sent, &self.queue);
+        let is_received = self.server.send_events(output, process, &sent, &self.queue);
         if rejected {
             self.queue.send(Signal::Messages(vec![AppEvent::Disconnected { rejected }]));
         }
-        (heard && !reply.is_empty()).then_some(reply)
+        (is_received && !reply.is_empty()).then_some(reply)
     }
 
     fn exhausted(&self) {

@@ -213,16 +213,16 @@ fn start_process(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<StartedProces
     let server = AppServer::new(spec.mode, control.as_ref().map(Control::path), spec.attempt);
     // A listing produces no files that a run does not.
     let keeper = spec.run.keeper.clone().filter(|_| spec.mode == Mode::Run);
-    let server = Arc::new(server.keeping(keeper, spec.id));
-    let (serving, said) = (Arc::clone(&server), queue.clone());
+    let server = Arc::new(server.with_keeper(keeper, spec.id));
+    let (serving, server_queue) = (Arc::clone(&server), queue.clone());
     let listener = match spec.transport {
         Transport::Pipe => {
-            Listener::Pipe(Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &said))?)
+            Listener::Pipe(Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &server_queue))?)
         }
         Transport::Http => {
             let largest = u64::from(server.largest_frame()) + 4;
             let (file, budget) = (spec.scratch.join(name("t")), server.budget().clone());
-            Listener::Http(Http::listen(file, largest, budget, HttpRequests::new(serving, said))?)
+            Listener::Http(Http::listen(file, largest, budget, HttpRequests::new(serving, server_queue))?)
         }
     };
     let explicit = spec.explicit.iter().map(|test| &test.uid).filter(|uid| can_be_requested(uid));

@@ -203,8 +203,8 @@ impl<'a> Supervisor<'a> {
     /// Handles a signal and all other pending signals: waking up for each message costs more time, also for the
     /// application if there are few processors.
     fn handle_batch(&mut self, signal: Signal, signals: &Receiver<Signal>) {
-        if let Signal::Messages(heard) = &signal
-            && heard.len() < BATCH_SIZE
+        if let Signal::Messages(events) = &signal
+            && events.len() < BATCH_SIZE
         {
             std::thread::sleep(BATCH_INTERVAL);
         }
@@ -253,7 +253,7 @@ impl<'a> Supervisor<'a> {
 
     pub(super) fn handle_signal(&mut self, signal: Signal) {
         match signal {
-            Signal::Messages(all) => all.into_iter().for_each(|heard| self.handle_message(heard)),
+            Signal::Messages(all) => all.into_iter().for_each(|event| self.handle_message(event)),
             Signal::Output(stream, bytes) => self.handle_output(stream, bytes),
             Signal::OutputEnded => self.streams = self.streams.saturating_sub(1),
             Signal::Exited => {
@@ -281,10 +281,10 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn handle_message(&mut self, heard: AppEvent) {
+    fn handle_message(&mut self, event: AppEvent) {
         let (module, launch) = (self.spec.id, self.spec.launch);
         self.idle_since = self.idle_since.map(|_| Instant::now());
-        match heard {
+        match event {
             AppEvent::Connected => self.connected = true,
             AppEvent::Rejected => self.rejected = true,
             AppEvent::Introduced(introduction) => {

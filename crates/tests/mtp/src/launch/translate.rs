@@ -8,34 +8,46 @@ use runtap_mtp_proto::{Message, SessionEventType};
 use super::app_server::AppEvent;
 use crate::event::{AppOption, Artifact, Exception, Level, TestInfo, TestOutcome, TestResult};
 
-/// Passes the events of a message to `hear` one by one, because a message may have a million tests. `attempt` is the
-/// attempt of the sending process, after which attempts within the process are numbered. `own` is the number that the
+/// Passes the events of a message to `emit` one by one, because a message may have a million tests. `attempt` is the
+/// attempt of the sending process, after which attempts within the process are numbered. `host_attempt` is the number that the
 /// application assigned to the attempt.
-pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: &mut dyn FnMut(AppEvent)) {
+pub(crate) fn translate(
+    message: Message,
+    attempt: u32,
+    host_attempt: Option<u32>,
+    emit: &mut dyn FnMut(AppEvent),
+) {
     match message {
         Message::DiscoveredTests(message) => {
-            message.tests.into_iter().flatten().map(discovered).for_each(hear);
+            message.tests.into_iter().flatten().map(discovered_event).for_each(emit);
         }
         Message::TestResults(message) => {
             let successful = message.successful.into_iter().flatten();
-            successful.filter_map(|it| ended(it.into(), attempt, own)).for_each(&mut *hear);
-            message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt, own)).for_each(hear);
+            successful
+                .filter_map(|test| result_event(test.into(), attempt, host_attempt))
+                .for_each(&mut *emit);
+            message
+                .failed
+                .into_iter()
+                .flatten()
+                .filter_map(|test| result_event(test, attempt, host_attempt))
+                .for_each(emit);
         }
         Message::FileArtifacts(message) => {
             // An artifact without a path is reported as a violation.
             let artifacts = message.artifacts.into_iter().flatten();
             let named =
                 artifacts.filter(|file| file.full_path.as_deref().is_some_and(|path| !path.is_empty()));
-            named.map(artifact).for_each(hear);
+            named.map(artifact_event).for_each(emit);
         }
         Message::SessionEvent(event) => match event.session_type {
-            Some(SessionEventType::START) => hear(AppEvent::SessionStarted),
-            Some(SessionEventType::END) => hear(AppEvent::SessionEnded),
+            Some(SessionEventType::START) => emit(AppEvent::SessionStarted),
+            Some(SessionEventType::END) => emit(AppEvent::SessionEnded),
             _ => {}
         },
         Message::TestsInProgress(message) => {
-            let started = |test: proto::TestInProgress| started(test.uid, test.display_name);
-            message.tests.into_iter().flatten().map(started).for_each(hear);
+            let started = |test: proto::TestInProgress| started_event(test.uid, test.display_name);
+            message.tests.into_iter().flatten().map(started).for_each(emit);
         }
         Message::Display(message) => {
             let level = match message.level {
@@ -44,17 +56,17 @@ pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: 
                 _ => Level::Info,
             };
             let text = message.text.filter(|text| !text.is_empty());
-            text.map(|text| AppEvent::Message(level, text)).into_iter().for_each(hear);
+            text.map(|text| AppEvent::Message(level, text)).into_iter().for_each(emit);
         }
         Message::CommandLineOptions(message) => {
-            message.options.into_iter().flatten().map(option).for_each(hear);
+            message.options.into_iter().flatten().map(option_event).for_each(emit);
         }
         // Lines for the log of Azure DevOps are sent only to its agents.
         _ => {}
     }
 }
 
-fn discovered(test: proto::DiscoveredTest) -> AppEvent {
+fn discovered_event(test: proto::DiscoveredTest) -> AppEvent {
     let uid = test.uid.unwrap_or_default();
     AppEvent::Discovered(TestInfo {
         name: test.display_name.unwrap_or_else(|| uid.clone()),
@@ -70,19 +82,19 @@ fn discovered(test: proto::DiscoveredTest) -> AppEvent {
             .flatten()
             // Hosts send traits in reverse order.
             .rev()
-            .map(|it| (it.key.unwrap_or_default(), it.value.unwrap_or_default()))
+            .map(|entry| (entry.key.unwrap_or_default(), entry.value.unwrap_or_default()))
             .collect(),
         parameter_types: test.parameter_types.unwrap_or_default(),
     })
 }
 
-fn started(uid: Option<String>, name: Option<String>) -> AppEvent {
+fn started_event(uid: Option<String>, name: Option<String>) -> AppEvent {
     let uid = uid.unwrap_or_default();
     AppEvent::Started { name: name.unwrap_or_else(|| uid.clone()), uid }
 }
 
 /// Converts an outcome. `None` if the test has no outcome.
-pub(crate) fn state(state: Option<proto::TestState>) -> Option<TestOutcome> {
+pub(crate) fn outcome(state: Option<proto::TestState>) -> Option<TestOutcome> {
     Some(match state? {
         proto::TestState::PASSED => TestOutcome::Passed,
         proto::TestState::SKIPPED => TestOutcome::Skipped,
@@ -96,9 +108,9 @@ pub(crate) fn state(state: Option<proto::TestState>) -> Option<TestOutcome> {
 
 /// Converts a test of either list: passed tests are converted to the type of failed tests first. A test in progress is
 /// reported as started.
-fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<AppEvent> {
+fn result_event(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<AppEvent> {
     if test.state == Some(proto::TestState::IN_PROGRESS) {
-        return Some(started(test.uid, test.display_name));
+        return Some(started_event(test.uid, test.display_name));
     }
     let uid = test.uid.unwrap_or_default();
     let exceptions = test.exceptions.into_iter().flatten().map(|exception| Exception {
@@ -109,9 +121,9 @@ fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Op
     Some(AppEvent::Result(TestResult {
         name: test.display_name.unwrap_or_else(|| uid.clone()),
         uid,
-        state: state(test.state)?,
-        duration: test.duration.map(ticks),
-        attempt: within(test.retry_attempt_number).saturating_add(attempt.saturating_sub(1)),
+        state: outcome(test.state)?,
+        duration: test.duration.map(duration_from_ticks),
+        attempt: attempt_in_process(test.retry_attempt_number).saturating_add(attempt.saturating_sub(1)),
         host_attempt,
         flaky: false,
         quarantined: false,
@@ -128,30 +140,30 @@ fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Op
 }
 
 /// Converts units of 100 ns. Negative durations of frameworks become zero.
-fn ticks(ticks: i64) -> Duration {
+fn duration_from_ticks(ticks: i64) -> Duration {
     u64::try_from(ticks).map_or(Duration::ZERO, |ticks| {
         Duration::new(ticks / 10_000_000, u32::try_from(ticks % 10_000_000).unwrap_or_default() * 100)
     })
 }
 
 /// Returns the number of the attempt within its process.
-fn within(attempt: Option<i32>) -> u32 {
+fn attempt_in_process(attempt: Option<i32>) -> u32 {
     attempt.and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(1).max(1)
 }
 
-fn artifact(file: proto::FileArtifact) -> AppEvent {
-    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+fn artifact_event(file: proto::FileArtifact) -> AppEvent {
+    let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
     AppEvent::Artifact(Artifact {
         path: file.full_path.unwrap_or_default().into(),
-        name: given(file.display_name),
-        description: given(file.description),
-        test_uid: given(file.test_uid),
-        test_name: given(file.test_display_name),
-        kind: given(file.kind),
+        name: non_empty(file.display_name),
+        description: non_empty(file.description),
+        test_uid: non_empty(file.test_uid),
+        test_name: non_empty(file.test_display_name),
+        kind: non_empty(file.kind),
     })
 }
 
-fn option(option: proto::CommandLineOption) -> AppEvent {
+fn option_event(option: proto::CommandLineOption) -> AppEvent {
     AppEvent::Option(AppOption {
         name: option.name.unwrap_or_default(),
         description: option.description.unwrap_or_default(),

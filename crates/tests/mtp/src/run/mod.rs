@@ -1,7 +1,7 @@
 //! A run: worker threads process jobs, one program at a time each. The calling thread counts results, schedules
 //! retries, and passes all events on in one stream.
 
-mod held;
+mod held_rows;
 mod settings;
 mod starts;
 mod verdict;
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use runtap_mtp_proto::server::Mode;
 
-use self::held::HeldRows;
+use self::held_rows::HeldRows;
 pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{RunFacts, of_module, of_run};
@@ -214,7 +214,7 @@ impl<'a> Coordinator<'a> {
                 let rule = self.spec.rule(*module, &result.uid, &result.name);
                 let attempt = self.attempts.get(launch).copied().unwrap_or(1);
                 if let Some(module) = self.modules.get_mut(module) {
-                    module.held.replace(result);
+                    module.held.drop_replaced(result);
                     result.quarantined = rule.quarantined;
                     let before = (module.tally.totals(), module.tally.settled());
                     let counted = module.tally.count(result, attempt, attempt > rule.retries);

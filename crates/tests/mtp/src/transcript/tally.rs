@@ -6,7 +6,7 @@ use runtap_mtp_proto::server::{Event, Output};
 use runtap_mtp_proto::{Message, Rule, Severity, TestState};
 
 use crate::event::Totals;
-use crate::launch::translate::state;
+use crate::launch::translate::outcome;
 
 /// The numbers of tests by outcome, and of broken rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,8 +47,8 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, outcome: Option<TestState>) {
-        if let Some(state) = state(outcome) {
+    fn count(&mut self, state: Option<TestState>) {
+        if let Some(state) = outcome(state) {
             *self.totals.count_mut(state) += 1;
         }
     }

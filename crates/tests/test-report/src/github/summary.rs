@@ -58,15 +58,15 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
 }
 
 /// The number of a module and the index of a result.
-type Place = (usize, usize);
+type ResultIndex = (usize, usize);
 
 #[derive(Default)]
 struct Listed {
-    failures: Vec<Place>,
-    flaky: Vec<Place>,
-    forgiven: Vec<Place>,
+    failures: Vec<ResultIndex>,
+    flaky: Vec<ResultIndex>,
+    forgiven: Vec<ResultIndex>,
     /// The slowest results, with the fastest of them on top.
-    slowest: BinaryHeap<Reverse<(u64, Reverse<Place>)>>,
+    slowest: BinaryHeap<Reverse<(u64, Reverse<ResultIndex>)>>,
 }
 
 impl Listed {
@@ -159,7 +159,7 @@ fn errors(out: &mut String, modules: &[Module]) {
     more(out, with_errors.len(), LISTED / 5);
 }
 
-fn failures(out: &mut String, source: &impl Source, places: &[Place]) -> io::Result<()> {
+fn failures(out: &mut String, source: &impl Source, places: &[ResultIndex]) -> io::Result<()> {
     if places.is_empty() {
         return Ok(());
     }
@@ -197,7 +197,7 @@ fn explain(attempt: &Attempt) -> String {
 fn slowest(
     out: &mut String,
     source: &impl Source,
-    slowest: BinaryHeap<Reverse<(u64, Reverse<Place>)>>,
+    slowest: BinaryHeap<Reverse<(u64, Reverse<ResultIndex>)>>,
 ) -> io::Result<()> {
     if source.all_totals()?.total() <= SLOWEST as u64 {
         return Ok(());

@@ -331,9 +331,9 @@ impl LineParser for TextParser {
         }
         let within = within(line).filter(|_| self.expected.is_some());
         // While a test runs alone, all output is from it.
-        let goes_on = self.open.as_ref().is_none_or(|open| open.torn.is_some());
+        let continues = self.open.as_ref().is_none_or(|open| open.torn.is_some());
         if let Some((name, result)) = within
-            && (goes_on || is_result(result))
+            && (continues || is_result(result))
         {
             self.leave_middle();
             let torn = beside(result).or_else(|| is_result(result).then_some(result));
@@ -341,7 +341,7 @@ impl LineParser for TextParser {
         } else if let Some(middle) = &mut self.middle {
             middle.torn = beside(line).map(str::to_owned).or_else(|| middle.torn.take());
         }
-        if self.middle.is_some() && goes_on {
+        if self.middle.is_some() && continues {
             return false;
         }
         // The result of a test that printed output ends its last line.

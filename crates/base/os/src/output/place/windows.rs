@@ -71,9 +71,11 @@ impl Folder {
         let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match fs::metadata(shown) {
             Ok(meta) if meta.is_dir() => Ok(Self { absolute: absolute(shown)?, path: path.to_owned() }),
-            Ok(_file) => Err(Cause::NotAFolder(path.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Cause::NoFolder(path.to_owned())),
-            Err(error) => Err(Cause::At { path: path.to_owned(), error }),
+            Ok(_file) => Err(Cause::NotADirectory(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Cause::MissingDirectory(path.to_owned()))
+            }
+            Err(error) => Err(Cause::Directory { path: path.to_owned(), error }),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::tally::subject;
 pub(super) struct HeldRows {
     /// The results by test id and row, each with its number.
     tests: HashMap<String, HashMap<String, Vec<(usize, HeldResult)>>>,
+    /// The number of results that were held back.
     count: usize,
     /// The names of rows without a result, by test id.
     missing: HashMap<String, BTreeSet<String>>,
@@ -53,7 +54,7 @@ impl HeldRows {
 
     /// Handles a result of a later process: drops the results that were held back for its row, and for the clean-up of
     /// that row. Failures are kept if the later result is skipped.
-    pub(super) fn replace(&mut self, new: &TestResult) {
+    pub(super) fn drop_replaced(&mut self, new: &TestResult) {
         if let Some(names) = self.missing.get_mut(&new.uid) {
             names.remove(&new.name);
         }
@@ -116,9 +117,9 @@ mod tests {
                 held.hold(HeldResult { launch: LaunchId(0), attempt: 1, result });
             }
             for (name, state) in later {
-                held.replace(&result(name, *state));
+                held.drop_replaced(&result(name, *state));
             }
-            held.replace(&TestResult { uid: "c".to_owned(), ..result("x", TestOutcome::Passed) });
+            held.drop_replaced(&TestResult { uid: "c".to_owned(), ..result("x", TestOutcome::Passed) });
             held.take().into_iter().map(|held| held.result.name).collect::<Vec<_>>()
         };
         assert_eq!(names_left(&[("y", TestOutcome::Passed)]), ["x"]);
@@ -137,10 +138,10 @@ mod tests {
         for name in ["x", "y"] {
             held.add_missing("b".to_owned(), name.to_owned());
         }
-        held.replace(&result("x", TestOutcome::Skipped));
+        held.drop_replaced(&result("x", TestOutcome::Skipped));
         let Some(ModuleFailure::NotRun(text)) = held.not_run() else { panic!("y has no result") };
         assert_eq!(text, "1 row has no result, of tests that have results for other rows: y");
-        held.replace(&result("y", TestOutcome::Passed));
+        held.drop_replaced(&result("y", TestOutcome::Passed));
         assert_eq!(held.not_run(), None);
     }
 }
