@@ -2,7 +2,7 @@
 //! unchanged by writing it again, and by merging it with itself.
 #![no_main]
 
-use runtap_test::plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, Outcome, add_run};
+use runtap_test::plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, PastOutcome, add_run};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     if let Ok(history) = History::read(input) {
@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
 fn add(input: &[u8], mut history: History) {
     let key = history.modules().next().map_or_else(|| ModuleKey::new("M", ""), |(key, _)| key.clone());
     let run = ModuleRun { at: 1_790_000_000_000, complete: true, ..ModuleRun::default() };
-    let tests = ["", "a", "a", "b"].map(|uid| Finished::new(uid, Outcome::Failed));
+    let tests = ["", "a", "a", "b"].map(|uid| Finished::new(uid, PastOutcome::Failed));
     let limits = Limits { unseen_runs: 2, tests: 100, modules: 3 };
     let mut out = Vec::new();
     if add_run(Some(input), &key, &run, tests.clone().into_iter(), &limits, &mut out).is_ok() {

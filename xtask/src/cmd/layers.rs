@@ -68,7 +68,7 @@ const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
-    ("runtap-test-report", &[]),
+    ("runtap-test-report", &["runtap-test"]),
     (
         "runtap-text",
         &[

@@ -12,7 +12,7 @@ use crate::{Close, Entry, Error, Exit, Frame, Header, More, Open, Writer, second
 
 /// The amount of data written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct JournalTotals {
     /// The number of connections.
     pub connections: u64,
     /// The number of complete messages and parts of streams.
@@ -27,7 +27,7 @@ pub struct Totals {
 
 struct JournalState {
     writer: Writer<Box<dyn Write + Send>>,
-    totals: Totals,
+    totals: JournalTotals,
     failure: Option<Error>,
 }
 
@@ -56,12 +56,12 @@ impl Journal {
         let mut writer = Writer::new(out);
         let started = Instant::now();
         writer.write(&Entry::Header(header))?;
-        let state = JournalState { writer, totals: Totals::default(), failure: None };
+        let state = JournalState { writer, totals: JournalTotals::default(), failure: None };
         Ok(Self { state: Mutex::new(state), started, directions: P::DIRECTIONS })
     }
 
     /// Returns the amount of data written so far.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> JournalTotals {
         self.state().totals.clone()
     }
 

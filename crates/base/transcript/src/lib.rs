@@ -38,6 +38,6 @@ pub use self::entry::{Close, Entry, Exit, Field, Frame, Header, More, Open, dura
 pub use self::error::{Error, Problem};
 pub use self::hex::encode as to_hex;
 pub use self::inspect::{Inspector, Row};
-pub use self::journal::{Journal, Totals};
+pub use self::journal::{Journal, JournalTotals};
 pub use self::protocol::{Decoded, Direction, Fields, Protocol};
 pub use self::writer::{Writer, create};

@@ -13,16 +13,17 @@ use crate::conductor::CollectedStreams;
 use crate::event::{Event, Reporter};
 use crate::job::Job;
 use crate::one::EndedStream;
-use crate::outcome::{Files, Outcome, Part};
+use crate::outcome::{Files, Part, RecordingOutcome};
 use crate::outputs::Opened;
 use crate::raw::RawStream;
 use crate::stops::StopListener;
 
 /// Creates the files, one process after the other, or one for all.
-pub(crate) async fn make(job: &Job, gathered: CollectedStreams) -> Outcome {
+pub(crate) async fn make(job: &Job, gathered: CollectedStreams) -> RecordingOutcome {
     let CollectedStreams { taken, failed } = gathered;
     let is_unread = taken.iter().any(EndedStream::is_unread);
-    let mut outcome = Outcome { failed, is_unread, to_stdout: job.to_stdout(), ..Outcome::default() };
+    let mut outcome =
+        RecordingOutcome { failed, is_unread, to_stdout: job.to_stdout(), ..RecordingOutcome::default() };
     if is_unread {
         return outcome;
     }

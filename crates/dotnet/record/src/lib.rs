@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Specification`] describes what is recorded, and the output files. [`Prepared::open`] opens the files before any request is
-//! sent; [`Prepared::record`] records a [`Target`]. [`Event`]s are sent to a [`Reporter`], the [`Outcome`] is the result. [`Stops`]
+//! sent; [`Prepared::record`] records a [`Target`]. [`Event`]s are sent to a [`Reporter`], the [`RecordingOutcome`] is the result. [`Stops`]
 //! stops it, by signals or by a call. `examples/watched.rs` is a complete program. [`write_live`] writes the events of a session as
 //! lines instead.
 //!
@@ -70,7 +70,7 @@ use self::job::{Job, Phase};
 pub use self::launch::{Command, Io, Launched};
 pub use self::live::{LiveEnd, write_live};
 pub use self::missing::Missing;
-pub use self::outcome::{Files, Outcome, Part};
+pub use self::outcome::{Files, Part, RecordingOutcome};
 pub use self::resume::{ResumeError, Resumption, resume, resume_at};
 pub use self::silence::{Received, Silence};
 pub use self::spec::{Naming, Specification, Target};
@@ -111,7 +111,7 @@ impl Prepared {
     pub async fn record<T>(
         self,
         target: Target,
-        made: impl FnOnce(Outcome) -> T,
+        made: impl FnOnce(RecordingOutcome) -> T,
     ) -> Result<(T, Option<ExitStatus>), Error> {
         match target {
             Target::Running(subjects) => Ok((made(running(self.0, subjects).await?), None)),
@@ -125,7 +125,7 @@ impl Prepared {
 }
 
 /// Records running processes, and their descendants if requested.
-async fn running(job: Job, subjects: Vec<ResolvedTarget>) -> Result<Outcome, Error> {
+async fn running(job: Job, subjects: Vec<ResolvedTarget>) -> Result<RecordingOutcome, Error> {
     let job = Arc::new(job);
     let (tell, arrivals) = mpsc::unbounded_channel();
     if job.spec.children {
@@ -163,7 +163,7 @@ async fn begin_all(job: &Arc<Job>, subjects: Vec<ResolvedTarget>) -> Vec<Arrival
 async fn launch<T>(
     mut job: Job,
     command: Command,
-    made: impl FnOnce(Outcome) -> T,
+    made: impl FnOnce(RecordingOutcome) -> T,
 ) -> Result<(T, Option<ExitStatus>), Error> {
     job.restore = launch::restore();
     // Dropped after the port. The directory is removed unless a guard has the port.
@@ -178,7 +178,7 @@ async fn keep<T>(
     job: Arc<Job>,
     port: Port,
     command: Option<(Launched, bool)>,
-    made: impl FnOnce(Outcome) -> T,
+    made: impl FnOnce(RecordingOutcome) -> T,
 ) -> (T, Option<ExitStatus>) {
     let (tell, arrivals) = mpsc::unbounded_channel();
     let host = PortHost::new(&job, port, command, tell);

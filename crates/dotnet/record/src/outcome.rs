@@ -13,7 +13,7 @@ use crate::silence::Silence;
 
 /// The result of a recording.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct RecordingOutcome {
     /// Each process with its files, in the order of arrival; or all processes with their common files.
     pub made: Vec<Files>,
     /// The processes that could not be recorded: name and error.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use runtap_diag::{CoreDump, ErrorReply};
 use runtap_diag_server::Commands;
-use runtap_record::dump::{Destination, DumpKind, Error, Event, Outcome, Prepared, Specification};
+use runtap_record::dump::{Destination, DumpKind, DumpOutcome, Error, Event, Prepared, Specification};
 use runtap_target::ResolvedTarget;
 use runtap_testkit::FakeRuntime;
 use tokio::sync::Notify;
@@ -35,7 +35,7 @@ async fn dump(
     write: impl Fn(&Path) + Send + Sync + 'static,
     stopped: impl Future<Output = ()>,
     look: impl Fn(&Event<'_>),
-) -> (Result<Outcome, Error>, Vec<String>, Vec<String>) {
+) -> (Result<DumpOutcome, Error>, Vec<String>, Vec<String>) {
     let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
     let folder = tempfile::tempdir().unwrap();
     let wanted = Destination::Exact(folder.path().join("x.core"));
@@ -76,7 +76,7 @@ async fn an_abandoned_dump_is_left_in_place() {
         _ => {}
     };
     let (outcome, told, there) = dump(write, asked.notified(), look).await;
-    let Ok(Outcome::Interrupted { pid, goes_on: Some(theirs) }) = outcome else { panic!("{outcome:?}") };
+    let Ok(DumpOutcome::Interrupted { pid, goes_on: Some(theirs) }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(pid, std::process::id());
     assert_eq!(there, [theirs.file_name().unwrap().to_str().unwrap()]);
     assert_eq!(told, ["Writing", "Asked", "Over"]);
@@ -85,7 +85,10 @@ async fn an_abandoned_dump_is_left_in_place() {
 #[tokio::test]
 async fn a_dump_that_was_not_requested_leaves_nothing() {
     let (outcome, told, there) = dump(|_| {}, std::future::ready(()), |_| {}).await;
-    assert!(!matches!(outcome, Ok(Outcome::Written(_) | Outcome::Interrupted { goes_on: Some(_), .. })));
+    assert!(!matches!(
+        outcome,
+        Ok(DumpOutcome::Written(_) | DumpOutcome::Interrupted { goes_on: Some(_), .. })
+    ));
     assert!(there.is_empty() && !told.contains(&"Asked".to_owned()), "{there:?} {told:?}");
 }
 

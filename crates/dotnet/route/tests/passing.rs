@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_route::record::{
-    DiagnosticIpc, Header, Inspector, Journal, Phase, Reader, RecorderSocket, Row, Streams, Totals, Way,
-    create, record,
+    DiagnosticIpc, Header, Inspector, Journal, JournalTotals, Phase, Reader, RecorderSocket, Row, Streams,
+    Way, create, record,
 };
 use runtap_testkit::FakeRuntime;
 use runtap_transcript::{Entry, Frame};
@@ -28,7 +28,7 @@ const OK: &[u8] = b"DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0\0";
 struct Recorder {
     dir: TempDir,
     phase: watch::Sender<Phase>,
-    thread: Option<JoinHandle<Totals>>,
+    thread: Option<JoinHandle<JournalTotals>>,
 }
 
 impl Recorder {
@@ -68,7 +68,7 @@ impl Recorder {
     }
 
     /// Ends it when its connections have ended.
-    fn end(&mut self) -> Totals {
+    fn end(&mut self) -> JournalTotals {
         self.phase.send_replace(Phase::Closing);
         self.thread.take().unwrap().join().unwrap()
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use runtap_os::{exit_code, shell};
 use runtap_record::{PORTS, StopRequest, Stops};
 use runtap_route::record::{
-    Command, DiagnosticIpc, Header, Journal, Outcome, RecorderSocket, Recording, Reporter, Stop, Streams,
-    Way, create, messages, recorder_header,
+    Command, DiagnosticIpc, Header, Journal, RecordOutcome, RecorderSocket, Recording, Reporter, Stop,
+    Streams, Way, create, messages, recorder_header,
 };
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::RecordDocument;
@@ -158,8 +158,8 @@ pub(super) fn stop_requests(stops: &Stops) -> watch::Receiver<Stop> {
     receiver
 }
 
-fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool) -> anyhow::Result<u8> {
-    let Outcome { totals, status } = outcome;
+fn conclude(options: &Record, outcome: RecordOutcome, output: Output, to_stdout: bool) -> anyhow::Result<u8> {
+    let RecordOutcome { totals, status } = outcome;
     let streams = totals.streams.iter().map(|path| path.display().to_string()).collect();
     let mut document = RecordDocument::new(options.output.display().to_string(), streams);
     (document.connections, document.frames, document.bytes) =

@@ -64,7 +64,7 @@ pub use listen::Transport;
 pub use module::{Module, ModuleKind};
 pub use output::Output;
 pub use pipe::Pipe;
-pub use run::{ArtifactKeeper, Job, Outcome, RunSpec, TestRule, TestRules, Timeouts, code, run};
+pub use run::{ArtifactKeeper, Job, RunOutcome, RunSpec, TestRule, TestRules, Timeouts, code, run};
 pub use runtap_mtp_proto::server::Mode;
 pub use scratch::{Scratch, socket_in};
 pub use stop::{Stop, StopLevel};

@@ -7,7 +7,7 @@ use runtap_mtp::suite::history::{Recorder, Store, StoreError};
 use runtap_mtp::{
     Introduction, LaunchEnd, LaunchId, Module, ModuleFailure, ModuleId, RunEvent, TestResult, Totals,
 };
-use runtap_test::plan::{ModuleKey, Outcome};
+use runtap_test::plan::{ModuleKey, PastOutcome};
 use runtap_test_report::{Attempt, Memory, Module as Reported, Run, TestOutcome, TestResult as Reporting};
 
 const MODULE: ModuleId = ModuleId(0);
@@ -83,11 +83,11 @@ fn a_run_adds_outcomes_and_durations() {
     assert_eq!(
         outcomes,
         [
-            ("a", Outcome::Passed),
-            ("b", Outcome::Failed),
-            ("c", Outcome::TimedOut),
-            ("d", Outcome::Skipped),
-            ("flaky", Outcome::Flaky)
+            ("a", PastOutcome::Passed),
+            ("b", PastOutcome::Failed),
+            ("c", PastOutcome::TimedOut),
+            ("d", PastOutcome::Skipped),
+            ("flaky", PastOutcome::Flaky)
         ]
     );
     assert_eq!(module.failed().collect::<Vec<_>>(), ["b", "c"]);

@@ -40,12 +40,13 @@ mod xml;
 
 pub use crate::facts::Facts;
 pub use crate::model::{
-    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, TestOutcome, TestResult, Trait,
+    Artifact, Attempt, Exception, Level, Location, Message, Module, Run, TestResult, Trait,
 };
 pub use crate::shape::facts_from_id;
 pub use crate::source::{Memory, Source, trouble};
 pub use crate::spool::Spool;
 pub use crate::totals::Totals;
+pub use runtap_test::TestOutcome;
 
 use std::io;
 

@@ -2,11 +2,12 @@
 
 mod told;
 
-use runtap_test::formats::{Event, Format, Outcome};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Event, Format};
 
 use told::{cases, problems, read, told};
 
-use Outcome::{Error, Failed, Passed, Skipped};
+use TestOutcome::{Error, Failed, Passed, Skipped};
 
 #[track_caller]
 fn message<'a>(events: &'a [Event], uid: &str) -> &'a str {

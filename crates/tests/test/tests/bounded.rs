@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use runtap_test::formats::{Case, Event, Format, MAX_NAME_BYTES, MAX_SUITE_BYTES, Outcome, Parser};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Case, Event, Format, MAX_NAME_BYTES, MAX_SUITE_BYTES, Parser};
 
 const LONG: usize = 1 << 20;
 const TESTS: usize = 2000;
@@ -106,7 +107,7 @@ fn the_output_of_a_go_package_is_attached_once() {
         let (cases, _) = read(Format::GoJson, &text);
         assert_eq!(cases.len(), TESTS);
         assert_eq!(cases[0].stdout, output);
-        let expected = if output.starts_with("panic") { Outcome::Failed } else { Outcome::Error };
+        let expected = if output.starts_with("panic") { TestOutcome::Failed } else { TestOutcome::Error };
         assert!(cases.iter().all(|case| case.outcome == expected && case.detail.is_some()));
         assert!(printed(&cases) < 2 * LONG + TESTS * 300, "{} bytes", printed(&cases));
 
@@ -165,7 +166,7 @@ fn failures_beyond_the_limit_are_told_without_their_output() {
     let mut messages = std::collections::BTreeMap::new();
     for case in &cases {
         let Some(detail) = &case.detail else { continue };
-        assert_eq!(case.outcome, Outcome::Failed);
+        assert_eq!(case.outcome, TestOutcome::Failed);
         let own = format!("printed by {}", case.name.strip_prefix("t").unwrap().parse::<u32>().unwrap());
         *messages.entry(if detail.message == own { "its own" } else { &detail.message }).or_insert(0) += 1;
     }

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use runtap_test::plan::{
-    AddError, Finished, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, Outcome, Seen,
-    add_run,
+    AddError, Finished, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, PastOutcome,
+    Seen, add_run,
 };
 
-const OUTCOMES: [Outcome; 5] =
-    [Outcome::Passed, Outcome::Skipped, Outcome::Flaky, Outcome::Failed, Outcome::TimedOut];
+const OUTCOMES: [PastOutcome; 5] = [
+    PastOutcome::Passed,
+    PastOutcome::Skipped,
+    PastOutcome::Flaky,
+    PastOutcome::Failed,
+    PastOutcome::TimedOut,
+];
 
 #[expect(clippy::unnecessary_wraps, reason = "all durations here are optional")]
 fn ms(ms: u64) -> Option<Duration> {
@@ -31,7 +36,7 @@ fn complete(at: u64, fingerprint: &str) -> ModuleRun<'_> {
     }
 }
 
-fn finished(uid: &str, outcome: Outcome, duration: u64) -> Finished<'_> {
+fn finished(uid: &str, outcome: PastOutcome, duration: u64) -> Finished<'_> {
     Finished { duration: ms(duration), class: Some("C"), ..Finished::new(uid, outcome) }
 }
 
@@ -42,16 +47,16 @@ fn module(history: &History) -> &ModuleHistory {
 #[test]
 fn the_newest_run_counts_a_third() {
     let mut history = History::default();
-    history.record(key(), &complete(1, "f"), [finished("a", Outcome::Passed, 300)]);
+    history.record(key(), &complete(1, "f"), [finished("a", PastOutcome::Passed, 300)]);
     history.record(
         key(),
         &ModuleRun { start: ms(600), ..complete(2, "f") },
-        [finished("a", Outcome::Failed, 600)],
+        [finished("a", PastOutcome::Failed, 600)],
     );
     history.record(
         key(),
         &ModuleRun { complete: false, ..complete(3, "f") },
-        [finished("a", Outcome::Skipped, 9_999)],
+        [finished("a", PastOutcome::Skipped, 9_999)],
     );
     let module = module(&history);
     let test = module.test("a").unwrap();
@@ -61,7 +66,7 @@ fn the_newest_run_counts_a_third() {
     let seen = |at, outcome| Seen { at, outcome };
     assert_eq!(
         test.outcomes(),
-        [seen(1, Outcome::Passed), seen(2, Outcome::Failed), seen(3, Outcome::Skipped)]
+        [seen(1, PastOutcome::Passed), seen(2, PastOutcome::Failed), seen(3, PastOutcome::Skipped)]
     );
     assert_eq!((test.last_seen(), module.last_run()), (3, 3));
 }
@@ -69,17 +74,25 @@ fn the_newest_run_counts_a_third() {
 #[test]
 fn what_failed_last_has_to_run_again() {
     let mut history = History::default();
-    let all = |outcomes: [Outcome; 5]| {
+    let all = |outcomes: [PastOutcome; 5]| {
         ["a", "b", "c", "d", "e"].into_iter().zip(outcomes).map(|(uid, outcome)| finished(uid, outcome, 1))
     };
-    history.record(key(), &complete(1, "f"), all([Outcome::Failed; 5]));
+    history.record(key(), &complete(1, "f"), all([PastOutcome::Failed; 5]));
     history.record(key(), &complete(2, "f"), all(OUTCOMES));
     assert_eq!(module(&history).failed().collect::<Vec<_>>(), ["d", "e"]);
     let rerun = ModuleRun { at: 3, ..ModuleRun::default() };
-    history.record(key(), &rerun, [finished("e", Outcome::Passed, 1), finished("d", Outcome::Passed, 1)]);
+    history.record(
+        key(),
+        &rerun,
+        [finished("e", PastOutcome::Passed, 1), finished("d", PastOutcome::Passed, 1)],
+    );
     assert_eq!(module(&history).failed().count(), 0);
     // Twice in one run: the worse one counts.
-    history.record(key(), &rerun, [finished("d", Outcome::Failed, 1), finished("d", Outcome::Passed, 1)]);
+    history.record(
+        key(),
+        &rerun,
+        [finished("d", PastOutcome::Failed, 1), finished("d", PastOutcome::Passed, 1)],
+    );
     assert_eq!(module(&history).failed().collect::<Vec<_>>(), ["d"]);
 }
 
@@ -87,12 +100,12 @@ fn what_failed_last_has_to_run_again() {
 fn flakiness_counts_changes() {
     let mut history = History::default();
     for (at, outcome) in (1..).zip([
-        Outcome::Passed,
-        Outcome::Failed,
-        Outcome::Skipped,
-        Outcome::Failed,
-        Outcome::Flaky,
-        Outcome::TimedOut,
+        PastOutcome::Passed,
+        PastOutcome::Failed,
+        PastOutcome::Skipped,
+        PastOutcome::Failed,
+        PastOutcome::Flaky,
+        PastOutcome::TimedOut,
     ]) {
         history.record(key(), &complete(at, "f"), [finished("a", outcome, 1)]);
     }
@@ -108,12 +121,16 @@ fn only_a_complete_run_of_the_same_file_lists_the_tests() {
         Some(listed.map(|(uid, _)| uid.to_owned()).collect::<Vec<_>>().join(" "))
     };
     let partial = ModuleRun { complete: false, ..complete(1, "f1") };
-    history.record(key(), &partial, [finished("a", Outcome::Passed, 1)]);
+    history.record(key(), &partial, [finished("a", PastOutcome::Passed, 1)]);
     assert_eq!(uids(&history, "f1"), None);
-    history.record(key(), &complete(2, "f1"), ["a", "b"].map(|uid| finished(uid, Outcome::Passed, 600)));
+    history.record(key(), &complete(2, "f1"), ["a", "b"].map(|uid| finished(uid, PastOutcome::Passed, 600)));
     assert_eq!(uids(&history, "f1").as_deref(), Some("a b"));
     assert_eq!(module(&history).concurrency_percent(), 100, "400 and 600 ms in 1000");
-    history.record(key(), &complete(3, "f2"), ["b", "c"].map(|uid| finished(uid, Outcome::Passed, 3_600)));
+    history.record(
+        key(),
+        &complete(3, "f2"),
+        ["b", "c"].map(|uid| finished(uid, PastOutcome::Passed, 3_600)),
+    );
     assert_eq!(uids(&history, "f1"), None);
     assert_eq!(uids(&history, "f2").as_deref(), Some("b c"), "a is no longer there");
     // b: (2 × 600 + 3600) / 3 = 1600; c: 3600; the wall clock says 1000.
@@ -128,11 +145,11 @@ fn only_a_complete_run_of_the_same_file_lists_the_tests() {
 fn what_is_old_is_forgotten() {
     let mut history = History::default();
     for at in 1..=5 {
-        let old = (at <= 2).then(|| finished("old", Outcome::Passed, 1));
+        let old = (at <= 2).then(|| finished("old", PastOutcome::Passed, 1));
         history.record(
             key(),
             &complete(at, "f"),
-            old.into_iter().chain([finished("new", Outcome::Passed, 1)]),
+            old.into_iter().chain([finished("new", PastOutcome::Passed, 1)]),
         );
         history.record(ModuleKey::new(format!("Other{at}"), ""), &complete(at, "f"), []);
     }
@@ -140,7 +157,7 @@ fn what_is_old_is_forgotten() {
     history.record(
         key(),
         &ModuleRun { at: 6, ..ModuleRun::default() },
-        [finished("new", Outcome::Passed, 1)],
+        [finished("new", PastOutcome::Passed, 1)],
     );
     let mut kept = history.clone();
     kept.prune(&Limits { unseen_runs: 4, ..Limits::default() });
@@ -170,9 +187,9 @@ fn the_file_is_what_is_documented() {
     let mut history = History::default();
     let slow = Finished {
         duration: Some(Duration::from_micros(1_500)),
-        ..finished("a \"ü\"", Outcome::TimedOut, 0)
+        ..finished("a \"ü\"", PastOutcome::TimedOut, 0)
     };
-    history.record(key(), &complete(7, "f"), [slow, Finished::new("b", Outcome::Passed)]);
+    history.record(key(), &complete(7, "f"), [slow, Finished::new("b", PastOutcome::Passed)]);
     assert_eq!(String::from_utf8(written(&history)).unwrap(), FILE);
     assert_eq!(History::read(FILE.as_bytes()).unwrap(), history);
     let later = FILE.replace(r#""runs":"#, r#""new_member":{"x":[1]},"runs":"#);
@@ -217,7 +234,7 @@ struct Run {
     complete: bool,
     fingerprint: Option<String>,
     /// By uid.
-    tests: Vec<(String, Outcome, Option<u64>, bool)>,
+    tests: Vec<(String, PastOutcome, Option<u64>, bool)>,
 }
 
 impl Run {
@@ -273,7 +290,7 @@ fn add(file: Option<&[u8]>, run: &Run, limits: &Limits) -> Result<Vec<u8>, AddEr
 
 #[test]
 fn what_is_out_of_order_or_too_much_is_added_in_memory_only() {
-    let test = |uid: &str| (uid.to_owned(), Outcome::Passed, None, false);
+    let test = |uid: &str| (uid.to_owned(), PastOutcome::Passed, None, false);
     let run = |tests: &[&str]| Run {
         key: key(),
         at: 9,
@@ -378,7 +395,7 @@ fn failed_tests_are_forgotten_last_and_not_silently() {
     let key = ModuleKey::new("M", "net10.0");
     let run = ModuleRun { at: 1_000, complete: true, ..ModuleRun::default() };
     let all = ["a", "b", "c", "d"];
-    let outcome = |uid: &str| if uid < "c" { Outcome::Failed } else { Outcome::Passed };
+    let outcome = |uid: &str| if uid < "c" { PastOutcome::Failed } else { PastOutcome::Passed };
     let mut history = History::default();
     history.record(key.clone(), &run, all.iter().map(|uid| Finished::new(uid, outcome(uid))));
     history.prune(&limits(2));
@@ -395,7 +412,7 @@ fn only_a_complete_run_mends_a_broken_one() {
     let mut history = History::default();
     let mut broken_after = |at, complete, broken| {
         let run = ModuleRun { at, complete, broken, ..ModuleRun::default() };
-        history.record(key.clone(), &run, [Finished::new("a", Outcome::Passed)]);
+        history.record(key.clone(), &run, [Finished::new("a", PastOutcome::Passed)]);
         history.module(&key).unwrap().broken
     };
     assert!(broken_after(1, false, true));

@@ -2,7 +2,8 @@
 
 mod told;
 
-use runtap_test::formats::{Event, Format, Outcome};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Event, Format};
 
 use told::{cases, problems, read, told};
 
@@ -19,25 +20,25 @@ fn junit(tests: &str) -> Vec<Event> {
 #[test]
 fn attributes_of_junit_tests_say_that_they_failed() {
     let outcomes = [
-        ("status=\"failed\"", Outcome::Failed),
-        ("result=\"Failed\"", Outcome::Failed),
-        ("status=\"run\" result=\"FAIL\"", Outcome::Failed),
-        ("status=\"skipped\" result=\"error\"", Outcome::Error),
-        ("status=\"timeout\"", Outcome::TimedOut),
-        ("status=\"NotRun\"", Outcome::Skipped),
-        ("status=\"run\" result=\"completed\"", Outcome::Passed),
-        ("status=\"passed\"", Outcome::Passed),
+        ("status=\"failed\"", TestOutcome::Failed),
+        ("result=\"Failed\"", TestOutcome::Failed),
+        ("status=\"run\" result=\"FAIL\"", TestOutcome::Failed),
+        ("status=\"skipped\" result=\"error\"", TestOutcome::Error),
+        ("status=\"timeout\"", TestOutcome::Timeout),
+        ("status=\"NotRun\"", TestOutcome::Skipped),
+        ("status=\"run\" result=\"completed\"", TestOutcome::Passed),
+        ("status=\"passed\"", TestOutcome::Passed),
     ];
     for (attributes, outcome) in outcomes {
         let events = junit(&format!("<testcase name=\"a\" {attributes}/>"));
         assert_eq!((told(&events), problems(&events)), (vec![("s.a", outcome)], vec![]), "{attributes}");
-        let is_bad = !matches!(outcome, Outcome::Passed | Outcome::Skipped);
+        let is_bad = !matches!(outcome, TestOutcome::Passed | TestOutcome::Skipped);
         assert_eq!(cases(&events)[0].detail.is_some(), is_bad, "{attributes}");
     }
     let events = junit("<testcase name=\"a\" status=\"failed\"><failure message=\"why\"/></testcase>");
     assert_eq!(message(&events, "s.a"), "why");
     let events = junit("<testcase name=\"a\" status=\"failed\"><skipped/></testcase>");
-    assert_eq!(told(&events), [("s.a", Outcome::Failed)]);
+    assert_eq!(told(&events), [("s.a", TestOutcome::Failed)]);
     let text = "<testsuite failures=\"1\"><testcase name=\"a\" status=\"failed\"/></testsuite>";
     assert_eq!(problems(&read(Format::Junit, text.as_bytes())), [""; 0]);
 }
@@ -48,7 +49,7 @@ fn later_failures_of_a_junit_test_keep_their_text() {
         "<testcase name=\"a\"><failure message=\"one\">at 1</failure><error message=\"two\">at 2</error>\
          <failure>three\nat 3</failure><failure type=\"Four\"/></testcase>",
     );
-    assert_eq!(told(&events), [("s.a", Outcome::Failed)]);
+    assert_eq!(told(&events), [("s.a", TestOutcome::Failed)]);
     let detail = cases(&events)[0].detail.clone().unwrap();
     assert_eq!(detail.message, "one\ntwo\nthree\nFour");
     assert_eq!(detail.stack, "at 1\n\nat 2\n\nthree\nat 3");
@@ -85,7 +86,7 @@ fn junit_documents_with_entities_or_text_behind_them() {
     for behind in ["garbage", "\n\0\n", "<![CDATA[x]]>"] {
         let events = read(Format::Junit, format!("{suite}{behind}").as_bytes());
         assert_eq!(problems(&events), ["text follows the end of the JUnit document"], "{behind:?}");
-        assert_eq!(told(&events), [("s.a", Outcome::Passed)]);
+        assert_eq!(told(&events), [("s.a", TestOutcome::Passed)]);
     }
     for fine in ["\n\n", "<!-- end -->\n", "<?end?>"] {
         let events = read(Format::Junit, format!("<!DOCTYPE testsuite>{suite}{fine}").as_bytes());

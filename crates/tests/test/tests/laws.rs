@@ -2,7 +2,8 @@
 //! result that the whole has not.
 
 use proptest::prelude::*;
-use runtap_test::formats::{Event, Format, Outcome, Parser};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Event, Format, Parser};
 
 const RECORDED: [(Format, &[u8]); 11] = [
     (Format::Libtest, include_bytes!("fixtures/libtest.txt")),
@@ -26,7 +27,7 @@ fn read(format: Format, bytes: &[u8], size: usize) -> Vec<Event> {
 }
 
 /// Uids that have ended.
-fn ended(events: &[Event]) -> Vec<(&str, Outcome)> {
+fn ended(events: &[Event]) -> Vec<(&str, TestOutcome)> {
     let ended = events.iter().filter_map(|event| match event {
         Event::Ended(case) => Some((case.uid.as_str(), case.outcome)),
         _ => None,

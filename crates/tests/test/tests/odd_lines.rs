@@ -2,11 +2,12 @@
 
 mod told;
 
-use runtap_test::formats::{Format, Outcome};
+use runtap_test::TestOutcome;
+use runtap_test::formats::Format;
 
 use told::{cases, problems, read, told};
 
-use Outcome::{Failed, Passed, Skipped};
+use TestOutcome::{Failed, Passed, Skipped};
 
 #[test]
 fn only_two_words_are_directives_of_tap() {

@@ -2,7 +2,8 @@
 
 mod told;
 
-use runtap_test::formats::{Case, Event, Format, MAX_NAME_BYTES, MAX_SUITE_BYTES, Outcome, Parser};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Case, Event, Format, MAX_NAME_BYTES, MAX_SUITE_BYTES, Parser};
 
 use told::{cases, problems, read, told};
 
@@ -11,7 +12,7 @@ fn case<'a>(events: &'a [Event], uid: &str) -> &'a Case {
     cases(events).into_iter().find(|case| case.uid == uid).unwrap_or_else(|| panic!("{uid}: {events:#?}"))
 }
 
-use Outcome::{Error, Failed, Passed, Skipped};
+use TestOutcome::{Error, Failed, Passed, Skipped};
 
 #[test]
 fn cargo_test() {
@@ -483,7 +484,7 @@ fn a_go_package_that_dies_names_the_tests_that_ran() {
     assert_eq!((detail.message.as_str(), detail.kind.as_str()), ("boom", "panic"));
     let late = line(r#""Action":"output","Output":"panic: test timed out after 1s\n""#);
     let events = read(Format::GoJson, (begun + &late + &end).as_bytes());
-    assert_eq!(told(&events), [("shop.TestA", Outcome::TimedOut), ("shop.TestB", Outcome::TimedOut)]);
+    assert_eq!(told(&events), [("shop.TestA", TestOutcome::Timeout), ("shop.TestB", TestOutcome::Timeout)]);
     assert_eq!(case(&events, "shop.TestA").detail.as_ref().unwrap().message, "test timed out after 1s");
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use runtap_test::plan::{
-    Finished, History, Module, ModuleKey, ModuleRun, Outcome, ProcessTests, Schedule, ScheduleOptions,
+    Finished, History, Module, ModuleKey, ModuleRun, PastOutcome, ProcessTests, Schedule, ScheduleOptions,
     TestCost, schedule,
 };
 
@@ -148,7 +148,7 @@ fn from_a_history() {
     };
     let tests = ["a", "b"].map(|uid| Finished {
         duration: Some(Duration::from_secs(4)),
-        ..Finished::new(uid, Outcome::Passed)
+        ..Finished::new(uid, PastOutcome::Passed)
     });
     history.record(key.clone(), &run, tests);
     let module = history.module(&key).unwrap();

@@ -2,11 +2,12 @@
 
 mod told;
 
-use runtap_test::formats::{Format, Outcome};
+use runtap_test::TestOutcome;
+use runtap_test::formats::Format;
 
 use told::{problems, read, told};
 
-use Outcome::{Failed, Passed, Skipped};
+use TestOutcome::{Failed, Passed, Skipped};
 
 /// What is wrong with a text.
 fn problem(text: &str) -> String {
@@ -173,7 +174,7 @@ fn suite(inner: &str, why: &str) -> String {
 }
 
 #[track_caller]
-fn outcomes(text: &str, expected: &[Outcome]) {
+fn outcomes(text: &str, expected: &[TestOutcome]) {
     let outcomes: Vec<_> = told(&read(Format::Tap, text)).into_iter().map(|(_, outcome)| outcome).collect();
     assert_eq!(outcomes, expected, "{text}");
 }
@@ -181,8 +182,8 @@ fn outcomes(text: &str, expected: &[Outcome]) {
 #[test]
 fn a_suite_that_failed_by_its_tests_has_one_that_failed() {
     outcomes(&suite("not ok 1 - a", "subtestsFailed"), &[Failed]);
-    outcomes(&suite("ok 1 - a", "subtestsFailed"), &[Passed, Outcome::Error]);
-    outcomes(&suite("not ok 1 - a # TODO", "subtestsFailed"), &[Skipped, Outcome::Error]);
+    outcomes(&suite("ok 1 - a", "subtestsFailed"), &[Passed, TestOutcome::Error]);
+    outcomes(&suite("not ok 1 - a # TODO", "subtestsFailed"), &[Skipped, TestOutcome::Error]);
     let nested = suite("not ok 1 - a", "subtestsFailed").replace("# Subtest: s", "# Subtest: q");
     outcomes(&suite(nested.trim_end_matches("1..1\n"), "subtestsFailed"), &[Failed]);
 }
@@ -192,7 +193,7 @@ fn a_suite_that_failed_by_its_tests_has_one_that_failed() {
 fn a_subtest_that_its_test_cancels_explains_no_suite() {
     let test = "    not ok 1 - x\n      ---\n      failureType: 'cancelledByParent'\n      ...\n    1..1\nnot ok 1 - known\n  ---\n  \
                 failureType: 'subtestsFailed'\n  ...";
-    outcomes(&suite(test, "cancelledByParent"), &[Failed, Failed, Outcome::Error]);
+    outcomes(&suite(test, "cancelledByParent"), &[Failed, Failed, TestOutcome::Error]);
 }
 
 /// A hook that never ends cancels its suite, and the suites around it.
@@ -203,9 +204,9 @@ fn a_suite_that_is_cancelled_has_something_that_was() {
     outcomes(&suite(&test, cancelled), &[Failed]);
     for (inner, outcome) in [("ok 1 - a", Passed), ("not ok 1 - a", Failed), ("not ok 1 - a # TODO", Skipped)]
     {
-        outcomes(&suite(inner, cancelled), &[outcome, Outcome::Error]);
+        outcomes(&suite(inner, cancelled), &[outcome, TestOutcome::Error]);
         let nested = suite(inner, cancelled);
-        outcomes(&suite(nested.trim_end_matches("1..1\n"), cancelled), &[outcome, Outcome::Error]);
+        outcomes(&suite(nested.trim_end_matches("1..1\n"), cancelled), &[outcome, TestOutcome::Error]);
     }
 }
 

@@ -36,7 +36,7 @@ pub fn keep(command_line: &[OsString], leaves_group: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(run(command_line))?;
     // The group belongs to the reaper unless it was started manually.
-    let ends_group = outcome == Outcome::Killed || !leaves_group;
+    let ends_group = outcome == CommandEnd::Killed || !leaves_group;
     if ends_group && rustix::process::getpgrp() == getpid() {
         let _ = kill_process_group(getpid(), Signal::KILL);
     }
@@ -45,14 +45,14 @@ pub fn keep(command_line: &[OsString], leaves_group: bool) -> io::Result<()> {
 
 /// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum CommandEnd {
     /// The command exited on its own, or could not be started.
     Exited,
     /// The command and its processes were killed.
     Killed,
 }
 
-async fn run(command_line: &[OsString]) -> io::Result<Outcome> {
+async fn run(command_line: &[OsString]) -> io::Result<CommandEnd> {
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdStream::from(socket);
     socket.set_nonblocking(true)?;
@@ -74,7 +74,7 @@ async fn run(command_line: &[OsString]) -> io::Result<Outcome> {
         Err(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
     };
     let mut is_connected = report(&socket, errno);
-    let Ok(command) = started else { return Ok(Outcome::Exited) };
+    let Ok(command) = started else { return Ok(CommandEnd::Exited) };
     let command = Pid::from_child(&command);
     is_connected &= report(&socket, command.as_raw_nonzero().get());
 
@@ -97,7 +97,7 @@ async fn run(command_line: &[OsString]) -> io::Result<Outcome> {
             Some(deadline) if is_alone || Instant::now() > deadline => {
                 // Even after the time-out: kill processes started since the last search.
                 kill_children();
-                return Ok(Outcome::Killed);
+                return Ok(CommandEnd::Killed);
             }
             Some(_) => {
                 kill_children();
@@ -106,7 +106,9 @@ async fn run(command_line: &[OsString]) -> io::Result<Outcome> {
                     () = sleep(POLL_INTERVAL) => {}
                 }
             }
-            None if has_ended && !is_stopping && !has_pending_input(&socket) => return Ok(Outcome::Exited),
+            None if has_ended && !is_stopping && !has_pending_input(&socket) => {
+                return Ok(CommandEnd::Exited);
+            }
             None if has_ended => kill_deadline = new_deadline(),
             None => {
                 let mut byte = [0];

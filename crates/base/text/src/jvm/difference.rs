@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_bytefrog::readable;
-use runtap_jvm::recording::{Difference, MethodChange, Order, Totals};
+use runtap_jvm::recording::{Difference, MethodChange, MethodTotals, Order};
 use serde::Serialize;
 
 use super::time;
@@ -72,7 +72,7 @@ impl DifferenceDocument {
         has_times: bool,
         limit: Option<usize>,
     ) -> Self {
-        let compared = |recording: String, totals: Totals| ComparedRecording {
+        let compared = |recording: String, totals: MethodTotals| ComparedRecording {
             recording,
             methods: totals.methods,
             calls: totals.calls,

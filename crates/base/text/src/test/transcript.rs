@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use runtap_mtp::transcript::{Finding, Outcome, Played, Severity, Summary, Tally};
+use runtap_mtp::transcript::{ApplicationOutcome, Finding, Played, Severity, Summary, Tally};
 use runtap_transcript::{Inspector, Protocol, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,8 +45,8 @@ struct RecordedTests {
 
 impl RecordedDocument {
     /// Creates the document for a recording in this file.
-    pub fn new(path: String, exit_code: u8, outcome: &Outcome) -> Self {
-        let Outcome { totals, tally, .. } = outcome;
+    pub fn new(path: String, exit_code: u8, outcome: &ApplicationOutcome) -> Self {
+        let ApplicationOutcome { totals, tally, .. } = outcome;
         let tests = |tally: &Tally| RecordedTests {
             total: tally.totals.total(),
             passed: tally.totals.passed,

@@ -2,7 +2,7 @@
 //! can replace; from there the dump is moved to its destination.
 //!
 //! ```no_run
-//! use runtap_record::dump::{DumpKind, Outcome, Prepared, Specification, Destination};
+//! use runtap_record::dump::{DumpKind, DumpOutcome, Prepared, Specification, Destination};
 //! use runtap_target::TargetSpec;
 //!
 //! # async fn dump(pid: u32) -> Result<(), Box<dyn std::error::Error>> {
@@ -10,14 +10,14 @@
 //! let subject = TargetSpec::Pid(pid).resolve(&()).await?;
 //! let never = std::future::pending();
 //! match prepared.write(&subject, never, &|event| println!("{event:?}")).await? {
-//!     Outcome::Written(dump) => println!("{}: {} bytes", dump.path.display(), dump.bytes),
-//!     Outcome::Interrupted { goes_on, .. } => println!("not waited for: {goes_on:?}"),
+//!     DumpOutcome::Written(dump) => println!("{}: {} bytes", dump.path.display(), dump.bytes),
+//!     DumpOutcome::Interrupted { goes_on, .. } => println!("not waited for: {goes_on:?}"),
 //! }
 //! # Ok(()) }
 //! ```
 //!
 //! - A [`Specification`] describes the dump. [`Prepared::open`] opens the files before any request is sent; [`Prepared::write`]
-//!   requests the dump from a [`ResolvedTarget`](runtap_target::ResolvedTarget). [`Event`]s report the progress, the [`Outcome`] is
+//!   requests the dump from a [`ResolvedTarget`](runtap_target::ResolvedTarget). [`Event`]s report the progress, the [`DumpOutcome`] is
 //!   the result.
 //! - `place`: the destination, and whether there is enough space. `way`: where the target writes; the rules are in
 //!   `docs/design/trust.md`. `ask`: the request, and how the file grows.
@@ -45,6 +45,6 @@ mod way;
 
 pub use self::error::{Error, Refusal};
 pub use self::event::Event;
-pub use self::outcome::{Dump, Flaw, Outcome};
+pub use self::outcome::{Dump, DumpOutcome, Flaw};
 pub use self::prepared::Prepared;
 pub use self::spec::{Destination, DumpKind, Specification};

@@ -9,7 +9,7 @@ use crate::dump::Error;
 
 /// The result of a dump.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum DumpOutcome {
     /// The dump was written.
     Written(Box<Dump>),
     /// The operation was interrupted.

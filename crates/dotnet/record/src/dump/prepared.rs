@@ -10,7 +10,7 @@ use runtap_target::ResolvedTarget;
 
 use crate::dump::ask::{Watched, ask, watch};
 use crate::dump::place::{DumpPlan, Files, WrittenFile};
-use crate::dump::{Dump, Error, Event, Outcome, Specification};
+use crate::dump::{Dump, DumpOutcome, Error, Event, Specification};
 
 /// A dump whose files are open.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Prepared {
         target: &ResolvedTarget,
         stopped: impl Future<Output = ()>,
         tell: &dyn Fn(Event<'_>),
-    ) -> Result<Outcome, Error> {
+    ) -> Result<DumpOutcome, Error> {
         let Self { spec, files } = self;
         let mut stopped = pin!(stopped);
         let (pid, own_pid) = tokio::select! {
@@ -71,7 +71,7 @@ impl Prepared {
                 } else {
                     place.clean();
                 }
-                return Ok(Outcome::Interrupted { pid, goes_on });
+                return Ok(DumpOutcome::Interrupted { pid, goes_on });
             }
             Err(error) => {
                 let refused =
@@ -95,7 +95,7 @@ impl Prepared {
             () = stopped => return Err(Error::Interrupted),
         };
         let WrittenFile { path, target_path, bytes, core, crash_report } = found;
-        Ok(Outcome::Written(Box::new(Dump {
+        Ok(DumpOutcome::Written(Box::new(Dump {
             pid,
             path,
             target_path,

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use runtap_target::ResolvedTarget;
 
-use crate::dump::{Error, Event, Outcome, Specification};
+use crate::dump::{DumpOutcome, Error, Event, Specification};
 
 /// A prepared dump. There are none on this system.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Prepared {
         _target: &ResolvedTarget,
         _stopped: impl Future<Output = ()>,
         _tell: &dyn Fn(Event<'_>),
-    ) -> Result<Outcome, Error> {
+    ) -> Result<DumpOutcome, Error> {
         match self.0 {}
     }
 }

@@ -47,12 +47,12 @@ pub use self::describe::{Described, DiagnosticIpc, Dissector, field};
 pub(crate) use self::describe::{of_answer, of_refusal, side_of};
 pub use self::log::Streams;
 pub(crate) use self::run::conduct;
-pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
+pub use self::run::{Command, Error, RecordOutcome, Recording, Stop, is_in_foreground};
 use self::silent::PendingClients;
 pub use self::socket::{RecorderSocket, SocketError};
 pub use self::start::{recorder_header, with_socket};
 pub use runtap_transcript::{
-    Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
+    Error as TranscriptError, Header, Inspector, Journal, JournalTotals, Reader, Row, create,
 };
 
 /// The pause before accepting again when the process has no free descriptors.
@@ -135,7 +135,7 @@ pub async fn record(
     journal: Arc<Journal>,
     mut phase: watch::Receiver<Phase>,
     reporter: Reporter,
-) -> Totals {
+) -> JournalTotals {
     // Only here: a command has been started before, so it does not inherit the limit.
     allow_many_files();
     let mut silent = PendingClients::new();

@@ -20,7 +20,7 @@ pub use self::system::is_in_foreground;
 use self::system::{number, pass_on};
 use super::ended::ended;
 use super::{Phase, Reporter, Streams, Way, record};
-use runtap_transcript::{Journal, Totals};
+use runtap_transcript::{Journal, JournalTotals};
 
 /// A command that is started once the socket exists.
 #[derive(Debug, Clone)]
@@ -61,9 +61,9 @@ pub struct Recording {
 
 /// The result of a recording.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RecordOutcome {
     /// The amount of data recorded.
-    pub totals: Totals,
+    pub totals: JournalTotals,
     /// The exit status of the command, if there was one.
     pub status: Option<ExitStatus>,
 }
@@ -98,7 +98,7 @@ impl Recording {
         journal: &Arc<Journal>,
         stops: watch::Receiver<Stop>,
         reporter: Reporter,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<RecordOutcome, Error> {
         let Self { listener, way, streams, command, target, duration } = self;
         let enough = async {
             tokio::select! {
@@ -109,7 +109,7 @@ impl Recording {
         let recording = |phases| record(listener, way, streams, Arc::clone(journal), phases, reporter);
         let status = conduct(recording, command.as_ref(), enough, stops).await?;
         journal.end(status.map(number));
-        Ok(Outcome { totals: journal.totals(), status })
+        Ok(RecordOutcome { totals: journal.totals(), status })
     }
 }
 

@@ -18,7 +18,7 @@
 
 use std::io::{self, Write};
 
-use crate::coverage::model::{Class, Counter, Coverage, Package, Totals};
+use crate::coverage::model::{Class, Counter, Coverage, CoverageTotals, Package};
 use crate::coverage::write::{WriteOptions, source_path};
 use crate::coverage::xml::{Pair, Xml};
 
@@ -31,7 +31,7 @@ const DOCTYPE: &str = r#"report PUBLIC "-//JACOCO//DTD Report 1.1//EN" "report.d
 pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> io::Result<()> {
     let mut xml = Xml::new(w, DOCTYPE)?;
     xml.open("report", &[("name", options.name)])?;
-    let mut totals = Totals::default();
+    let mut totals = CoverageTotals::default();
     for (name, content) in &coverage.packages {
         totals = totals.plus(package(&mut xml, name, content)?);
     }
@@ -40,13 +40,13 @@ pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> 
     xml.finish()
 }
 
-fn package<W: Write>(xml: &mut Xml<W>, name: &str, package: &Package) -> io::Result<Totals> {
+fn package<W: Write>(xml: &mut Xml<W>, name: &str, package: &Package) -> io::Result<CoverageTotals> {
     // Readers look for sources below a directory of this name.
     xml.open("package", &[("name", &source_path(name, ""))])?;
     for (name, content) in &package.classes {
         class(xml, name, content)?;
     }
-    let mut totals = Totals::default();
+    let mut totals = CoverageTotals::default();
     for (file, source) in package.sources() {
         xml.open("sourcefile", &[("name", file)])?;
         for (number, hits) in source.lines() {
@@ -76,7 +76,7 @@ fn class<W: Write>(xml: &mut Xml<W>, name: &str, class: &Class) -> io::Result<()
         counter(xml, "METHOD", Counter::one(method.is_covered()))?;
         xml.close("method")?;
     }
-    let totals = Totals {
+    let totals = CoverageTotals {
         lines: Counter::of_lines(&class.lines()),
         methods: class.method_counter(),
         classes: Counter::one(class.is_covered()),
@@ -85,7 +85,7 @@ fn class<W: Write>(xml: &mut Xml<W>, name: &str, class: &Class) -> io::Result<()
     xml.close("class")
 }
 
-fn counters<W: Write>(xml: &mut Xml<W>, totals: &Totals) -> io::Result<()> {
+fn counters<W: Write>(xml: &mut Xml<W>, totals: &CoverageTotals) -> io::Result<()> {
     counter(xml, "LINE", totals.lines)?;
     counter(xml, "METHOD", totals.methods)?;
     counter(xml, "CLASS", totals.classes)

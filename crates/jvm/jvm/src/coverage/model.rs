@@ -164,9 +164,9 @@ impl Package {
     }
 
     /// Returns the totals of the package. Lines are those of its source files.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> CoverageTotals {
         let sources = self.sources();
-        sources.values().map(Source::totals).fold(Totals::default(), Totals::plus)
+        sources.values().map(Source::totals).fold(CoverageTotals::default(), CoverageTotals::plus)
     }
 }
 
@@ -184,9 +184,9 @@ impl Source<'_> {
     }
 
     /// Returns the totals of the file.
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> CoverageTotals {
         let classes = self.classes.iter();
-        Totals {
+        CoverageTotals {
             lines: Counter::of_lines(&self.lines()),
             methods: Counter::sum(classes.clone().map(|(_, class)| class.method_counter())),
             classes: Counter::sum(classes.map(|(_, class)| Counter::one(class.is_covered()))),
@@ -196,7 +196,7 @@ impl Source<'_> {
 
 /// The counters of lines, methods and classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct CoverageTotals {
     /// Lines.
     pub lines: Counter,
     /// Methods.
@@ -205,7 +205,7 @@ pub struct Totals {
     pub classes: Counter,
 }
 
-impl Totals {
+impl CoverageTotals {
     /// Returns the sum of two totals.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -219,8 +219,8 @@ impl Totals {
 
 impl Coverage {
     /// Returns the totals of all packages.
-    pub fn totals(&self) -> Totals {
-        self.packages.values().map(Package::totals).fold(Totals::default(), Totals::plus)
+    pub fn totals(&self) -> CoverageTotals {
+        self.packages.values().map(Package::totals).fold(CoverageTotals::default(), CoverageTotals::plus)
     }
 }
 

@@ -75,7 +75,7 @@ impl Order {
 
 /// The sums of the methods that were called in one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct MethodTotals {
     /// The number of methods.
     pub methods: usize,
     /// The number of calls.
@@ -146,10 +146,10 @@ impl Difference {
     }
 
     /// Returns the sums of the first and of the second recording.
-    pub fn totals(&self) -> [Totals; 2] {
+    pub fn totals(&self) -> [MethodTotals; 2] {
         let side = |of: fn(&MethodChange) -> &MethodNumbers| {
             let ran = self.methods.iter().map(of).filter(|numbers| numbers.calls > 0);
-            ran.fold(Totals::default(), |sum, numbers| Totals {
+            ran.fold(MethodTotals::default(), |sum, numbers| MethodTotals {
                 methods: sum.methods + 1,
                 calls: sum.calls.saturating_add(numbers.calls),
                 own: sum.own.saturating_add(numbers.own),

@@ -50,7 +50,7 @@ mod writer;
 
 pub use chunks::{Row, RowProblem, Rows};
 pub use conversation::{ConversationTotals, inspect};
-pub use difference::{Difference, MethodChange, MethodNumbers, Order, Totals, have_times};
+pub use difference::{Difference, MethodChange, MethodNumbers, MethodTotals, Order, have_times};
 pub use error::Error;
 pub use find::{RecordedAgent, StreamFiles, find, is_recording};
 pub use loaded::{ClassCounts, LoadedAgent, LoadedRecording};

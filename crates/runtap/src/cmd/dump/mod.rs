@@ -9,7 +9,7 @@ use std::path::Path;
 use jiff::Zoned;
 use runtap_discover::System;
 use runtap_os::in_a_thread;
-use runtap_record::dump::{Destination, Error, Event, Outcome, Prepared, Refusal, Specification};
+use runtap_record::dump::{Destination, DumpOutcome, Error, Event, Prepared, Refusal, Specification};
 use runtap_record::{Stops, messages};
 use runtap_target::{ResolvedTarget, fixes};
 
@@ -70,8 +70,8 @@ async fn dump(
     let kind = options.r#type.name();
     let show = |event: Event<'_>| show(&event, kind, output);
     match prepared.write(chosen, stops.stopping(), &show).await {
-        Ok(Outcome::Written(dump)) => summary::conclude(kind, *dump, output),
-        Ok(Outcome::Interrupted { pid, goes_on }) => {
+        Ok(DumpOutcome::Written(dump)) => summary::conclude(kind, *dump, output),
+        Ok(DumpOutcome::Interrupted { pid, goes_on }) => {
             if let Some(theirs) = goes_on {
                 output.warning(format_args!(
                     "the dump continues without runtap: process {pid} is suspended until its createdump has written all of {}",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtap_mtp::transcript::{
-    Application, ApplicationError, Outcome, Server, Signals, TestPipe, is_managed, is_started_by,
+    Application, ApplicationError, ApplicationOutcome, Server, Signals, TestPipe, is_managed, is_started_by,
     resolve_application, run as run_application, with_process_id,
 };
 use runtap_os::{exit_code, in_a_thread};
@@ -128,7 +128,7 @@ fn header(options: &MtpRecord, server: &Server) -> Header {
 fn report_outcome(
     path: &Path,
     journal: &Journal,
-    outcome: &Outcome,
+    outcome: &ApplicationOutcome,
     server: &Server,
     output: Output,
 ) -> anyhow::Result<u8> {

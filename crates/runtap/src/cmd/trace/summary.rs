@@ -1,6 +1,6 @@
 //! The summary and exit code of `trace`.
 
-use runtap_record::{Files, Outcome, Stops, messages};
+use runtap_record::{Files, RecordingOutcome, Stops, messages};
 use runtap_text::advice;
 use runtap_text::document::{Partial, TraceDocument, TracedProcess};
 
@@ -14,8 +14,8 @@ use runtap_text::units::Things;
 ///
 /// # Errors
 /// A requested output was not written. The outputs that were written have been printed.
-pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyhow::Result<u8> {
-    let Outcome { made, failed, to_stdout, is_unread, .. } = outcome;
+pub(super) fn conclude(outcome: RecordingOutcome, stops: &Stops, output: Output) -> anyhow::Result<u8> {
+    let RecordingOutcome { made, failed, to_stdout, is_unread, .. } = outcome;
     if is_unread {
         return Ok(exit::OK);
     }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::{Artifact, Failure, HostError, Outcome, Session, TestNode, TestResult};
-use runtap_test::formats::{Case, Event, Outcome as Seen, without_number};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Case, Event, without_number};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
@@ -206,11 +207,12 @@ fn result(case: Case) -> TestResult {
         if stack.is_empty() { failure } else { failure.stack(stack) }
     };
     let outcome = match case.outcome {
-        Seen::Passed => Outcome::Passed,
-        Seen::Skipped => Outcome::Skipped(case.reason.clone()),
-        Seen::Failed => Outcome::Failed(failure()),
-        Seen::Error => Outcome::Error(failure()),
-        Seen::TimedOut => Outcome::TimedOut(failure()),
+        TestOutcome::Passed => Outcome::Passed,
+        TestOutcome::Skipped => Outcome::Skipped(case.reason.clone()),
+        TestOutcome::Failed => Outcome::Failed(failure()),
+        TestOutcome::Error => Outcome::Error(failure()),
+        TestOutcome::Timeout => Outcome::TimedOut(failure()),
+        TestOutcome::Cancelled => Outcome::Cancelled(failure()),
     };
     let result = TestResult::new(outcome).stdout(case.stdout).stderr(case.stderr);
     match case.duration {

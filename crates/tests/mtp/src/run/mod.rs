@@ -43,7 +43,7 @@ const MAX_SEARCHES_WITHOUT_PROGRESS: u32 = 5;
 
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The totals.
     pub totals: Totals,
     /// The verdict, as an exit code of the platform ([`code`]).
@@ -59,7 +59,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Returns an error if no socket directory can be created, or no thread can be started.
-pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> io::Result<Outcome> {
+pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> io::Result<RunOutcome> {
     let scratch = Scratch::new()?;
     let started = Instant::now();
     on_event(RunEvent::RunStarted { modules: spec.modules.clone() });
@@ -397,7 +397,7 @@ impl<'a> Coordinator<'a> {
         });
     }
 
-    fn conclude(mut self) -> Outcome {
+    fn conclude(mut self) -> RunOutcome {
         // Modules that were never started because the run was stopped.
         for id in self.modules.keys().copied().collect::<Vec<_>>() {
             self.end_module(id);
@@ -422,7 +422,7 @@ impl<'a> Coordinator<'a> {
             let which = if missing.len() == 1 { "a chosen test has" } else { "chosen tests have" };
             format!("{which} no result in any application: {}", named(&missing))
         });
-        Outcome { totals: self.totals, exit_code, missing }
+        RunOutcome { totals: self.totals, exit_code, missing }
     }
 }
 

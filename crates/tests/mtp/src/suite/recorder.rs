@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::{LaunchId, Module, ModuleId, RunEvent};
-use runtap_test::plan::{Finished, ModuleKey, ModuleRun, Outcome};
+use runtap_test::plan::{Finished, ModuleKey, ModuleRun, PastOutcome};
 use runtap_test_report::{Source, TestOutcome, TestResult};
 
 use crate::suite::fingerprint::fingerprint;
@@ -182,7 +182,7 @@ struct Ended {
     uid: Box<str>,
     class: Option<Arc<str>>,
     duration: Option<Duration>,
-    outcome: Outcome,
+    outcome: PastOutcome,
 }
 
 impl Results {
@@ -220,12 +220,12 @@ impl Results {
     }
 }
 
-fn outcome(result: &TestResult) -> Outcome {
+fn outcome(result: &TestResult) -> PastOutcome {
     match result.state() {
-        TestOutcome::Passed if result.is_flaky() => Outcome::Flaky,
-        TestOutcome::Passed => Outcome::Passed,
-        TestOutcome::Skipped => Outcome::Skipped,
-        TestOutcome::Failed | TestOutcome::Error => Outcome::Failed,
-        TestOutcome::Timeout | TestOutcome::Cancelled => Outcome::TimedOut,
+        TestOutcome::Passed if result.is_flaky() => PastOutcome::Flaky,
+        TestOutcome::Passed => PastOutcome::Passed,
+        TestOutcome::Skipped => PastOutcome::Skipped,
+        TestOutcome::Failed | TestOutcome::Error => PastOutcome::Failed,
+        TestOutcome::Timeout | TestOutcome::Cancelled => PastOutcome::TimedOut,
     }
 }

@@ -41,7 +41,7 @@ pub use fault::{Fault, Flaw};
 pub use lint::{Finding, Linter, Summary};
 pub use protocol::TestPipe;
 pub use replay::{Played, Replay, ReplayError};
-pub use run::{Application, Error, Outcome, Signals, run};
+pub use run::{Application, ApplicationOutcome, Error, Signals, run};
 pub use runtap_mtp_proto::server::Mode;
 pub use runtap_mtp_proto::{Rule, Severity};
 pub use script::{ScriptError, write_module};

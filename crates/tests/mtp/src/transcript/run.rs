@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtap_transcript::{Journal, Totals};
+use runtap_transcript::{Journal, JournalTotals};
 use runtap_transport::naming::port_address;
 use thiserror::Error;
 
@@ -61,11 +61,11 @@ pub struct Application {
 
 /// The result of a recorded run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ApplicationOutcome {
     /// The exit status of the application.
     pub status: ExitStatus,
     /// The amount of data recorded.
-    pub totals: Totals,
+    pub totals: JournalTotals,
     /// The test results that it reported, if the recorder was the server.
     pub tally: Option<Tally>,
 }
@@ -139,7 +139,11 @@ fn pipe_argument(words: &[OsString]) -> Option<PathPosition> {
 ///
 /// # Errors
 /// Fails if the socket can't be created or the application can't be started. Only the header was recorded then.
-pub fn run(application: &Application, journal: &Arc<Journal>, signals: &Signals) -> Result<Outcome, Error> {
+pub fn run(
+    application: &Application,
+    journal: &Arc<Journal>,
+    signals: &Signals,
+) -> Result<ApplicationOutcome, Error> {
     let server = application.server()?;
     let is_server = matches!(server, Server::Ourselves(_));
     // Listen first, because a program that finds no socket retries forever.
@@ -159,7 +163,7 @@ pub fn run(application: &Application, journal: &Arc<Journal>, signals: &Signals)
     let code = status.code();
     let tally = tap.close(Instant::now() + LINGER_TIMEOUT, code);
     journal.end(number(status));
-    Ok(Outcome { status, totals: journal.totals(), tally })
+    Ok(ApplicationOutcome { status, totals: journal.totals(), tally })
 }
 
 #[cfg(test)]

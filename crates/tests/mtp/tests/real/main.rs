@@ -5,7 +5,7 @@ mod tables;
 use std::time::Duration;
 
 use runtap_mtp::{
-    Mode, Module, ModuleFailure, Outcome, RunEvent, RunSpec, Stop, StopLevel, TestInfo, TestOutcome,
+    Mode, Module, ModuleFailure, RunEvent, RunOutcome, RunSpec, Stop, StopLevel, TestInfo, TestOutcome,
     TestResult, Totals, Transport, code, run,
 };
 use runtap_testkit::{RealRuntime, Skip, test_application};
@@ -34,7 +34,7 @@ fn orchard(suite: &str) -> Result<RunSpec, Skip> {
     spec(&RealRuntime::available(10)?, "orchard-2.5.2", "orchard.dll", &["--suite", suite])
 }
 
-fn events(spec: &RunSpec) -> (Outcome, Vec<RunEvent>) {
+fn events(spec: &RunSpec) -> (RunOutcome, Vec<RunEvent>) {
     let mut events = Vec::new();
     let outcome = run(spec, &Stop::new(), |event| events.push(event)).unwrap();
     (outcome, events)
@@ -168,7 +168,7 @@ fn tests_are_chosen_by_id_also_by_many() {
         assert_eq!(seen, uids);
         assert_eq!(
             outcome,
-            Outcome { totals: Totals { passed: 1500, ..Totals::default() }, exit_code: 0, missing: None }
+            RunOutcome { totals: Totals { passed: 1500, ..Totals::default() }, exit_code: 0, missing: None }
         );
         Ok(())
     });

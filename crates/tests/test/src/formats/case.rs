@@ -1,6 +1,8 @@
 //! Types that all formats share: a test and its outcome.
 
 use std::sync::Arc;
+
+use crate::TestOutcome;
 use std::time::Duration;
 
 /// The maximum size of a test's name, in bytes. A longer name is shortened, and ends with a mark that differs for each
@@ -15,21 +17,6 @@ pub(crate) const MAX_REASON_BYTES: usize = 256;
 
 /// The name of unnamed tests in reports.
 const UNNAMED: &str = "(unnamed)";
-
-/// The outcome of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// The test passed.
-    Passed,
-    /// The test was skipped.
-    Skipped,
-    /// An assertion failed.
-    Failed,
-    /// The test failed for another reason.
-    Error,
-    /// The test timed out.
-    TimedOut,
-}
 
 /// The reason why a test did not pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +39,7 @@ pub struct Case {
     /// The binary, package, class or file of the test; may be empty. Tests of one suite share the text.
     pub suite: Arc<str>,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: TestOutcome,
     /// The duration, if the command reports it.
     pub duration: Option<Duration>,
     /// The reason for skipping; may be empty.
@@ -74,7 +61,7 @@ pub struct Case {
 
 impl Case {
     /// Creates a test. `suite` must be created by [`suite`].
-    pub(crate) fn new(suite: &Arc<str>, separator: &str, name: &str, outcome: Outcome) -> Self {
+    pub(crate) fn new(suite: &Arc<str>, separator: &str, name: &str, outcome: TestOutcome) -> Self {
         let name = if name.trim().is_empty() { UNNAMED } else { name };
         let name = shortened(name, MAX_NAME_BYTES);
         let uid = if suite.is_empty() { name.clone() } else { format!("{suite}{separator}{name}") };
@@ -96,7 +83,7 @@ impl Case {
 
     /// Creates a failure of a suite, a package or a target.
     pub(crate) fn group(name: &str, detail: Detail) -> Self {
-        let case = Self::new(&Arc::default(), "", name, Outcome::Error);
+        let case = Self::new(&Arc::default(), "", name, TestOutcome::Error);
         Self { detail: Some(detail), is_group: true, ..case }
     }
 }

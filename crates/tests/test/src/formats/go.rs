@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::TestOutcome;
 use crate::formats::LineParser;
 use crate::formats::case::{
-    Case, Detail, Event, MAX_NAME_BYTES, MAX_REASON_BYTES, Outcome, seconds, shortened, suite,
+    Case, Detail, Event, MAX_NAME_BYTES, MAX_REASON_BYTES, seconds, shortened, suite,
 };
 use crate::formats::test_output::{OutputSize, TestOutput};
 
@@ -61,7 +62,7 @@ struct Package {
 struct Running {
     printed: TestOutput,
     /// The end according to a line of output.
-    ended: Option<(Outcome, Option<Duration>)>,
+    ended: Option<(TestOutcome, Option<Duration>)>,
     /// Whether there was no start event either.
     is_guess: bool,
 }
@@ -101,7 +102,7 @@ impl Package {
             before = if head.trim_start().is_empty() { text } else { head };
         } else if let Some((head, name)) = parse_start_marker(text) {
             if !self.tests.contains_key(name) {
-                let case = Case::new(&suite(package), ".", name, Outcome::Passed);
+                let case = Case::new(&suite(package), ".", name, TestOutcome::Passed);
                 out.push(Event::Started { uid: case.uid, name: case.name });
                 self.tests.insert(name.to_owned(), Running { is_guess: true, ..Running::default() });
             }
@@ -121,9 +122,9 @@ impl Package {
             match running.ended {
                 // A test that printed a pass and then panics has not passed.
                 Some((outcome, duration))
-                    if outcome == Outcome::Failed || !has_panic(running.printed.text()) =>
+                    if outcome == TestOutcome::Failed || !has_panic(running.printed.text()) =>
                 {
-                    self.has_failed |= outcome == Outcome::Failed;
+                    self.has_failed |= outcome == TestOutcome::Failed;
                     out.push(ended(package, &test, outcome, duration, &running.printed.take(held)));
                 }
                 _ => drop(self.tests.insert(test, running)),
@@ -132,10 +133,10 @@ impl Package {
     }
 
     /// Handles the end of the package.
-    fn end(mut self, name: &str, outcome: Outcome, held: &mut OutputSize, out: &mut Vec<Event>) {
+    fn end(mut self, name: &str, outcome: TestOutcome, held: &mut OutputSize, out: &mut Vec<Event>) {
         self.settle(name, held, out);
         let has_unfinished = self.tests.values().any(|test| !test.is_guess);
-        if outcome == Outcome::Failed {
+        if outcome == TestOutcome::Failed {
             if self.has_failed || has_unfinished {
                 match after_verdict(self.output.text()) {
                     Some(more) if more.is_empty() => {}
@@ -175,10 +176,10 @@ impl Package {
         let mut own_detail = own_outcome.map(|_| detail(&without_markers(&own)));
         for (test, running) in self.tests {
             let mut said = running.printed.take(held);
-            let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(Outcome::Error);
+            let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(TestOutcome::Error);
             let mut case = Case::new(&package, ".", &test, outcome);
             case.detail = Some(match &mut own_detail {
-                _ if outcome == Outcome::Error => {
+                _ if outcome == TestOutcome::Error => {
                     Detail { message: "the package ended while the test ran".to_owned(), ..Detail::default() }
                 }
                 Some(detail) => {
@@ -277,7 +278,7 @@ impl Go {
         let outcome = match action.as_str() {
             "run" => {
                 if let Some(test) = test {
-                    let case = Case::new(&suite(&name), ".", &test, Outcome::Passed);
+                    let case = Case::new(&suite(&name), ".", &test, TestOutcome::Passed);
                     out.push(Event::Started { uid: case.uid, name: case.name });
                     package.tests.entry(test).or_default();
                     package.redirect = None;
@@ -297,16 +298,18 @@ impl Go {
                 package.is_exact = true;
                 return true;
             }
-            "pass" => Outcome::Passed,
-            "skip" => Outcome::Skipped,
-            "fail" => Outcome::Failed,
+            "pass" => TestOutcome::Passed,
+            "skip" => TestOutcome::Skipped,
+            "fail" => TestOutcome::Failed,
             // pause, cont, bench
             _ => return true,
         };
         let Some(test) = test else {
             let package = self.packages.remove(&name).unwrap_or_default();
             let failed_build = failed_build.or_else(|| self.builds.has_failed(&name).then(|| name.clone()));
-            if let Some(path) = failed_build.filter(|_| outcome == Outcome::Failed && package.is_untested()) {
+            if let Some(path) =
+                failed_build.filter(|_| outcome == TestOutcome::Failed && package.is_untested())
+            {
                 package.output.take(&mut self.held);
                 let printed = self.builds.output(&path, &name, &mut self.held);
                 out.push(Event::Ended(Box::new(broken(&name, BUILD_FAILED, &printed))));
@@ -316,7 +319,7 @@ impl Go {
             return true;
         };
         let printed = package.tests.remove(&test).unwrap_or_default().printed.take(&mut self.held);
-        package.has_failed |= outcome == Outcome::Failed;
+        package.has_failed |= outcome == TestOutcome::Failed;
         out.push(ended(&name, &test, outcome, elapsed.and_then(seconds), &printed));
         true
     }
@@ -334,14 +337,20 @@ fn events_in(text: &str) -> &str {
 }
 
 /// Creates the event of a test that ended with this output.
-fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
+fn ended(
+    package: &str,
+    test: &str,
+    outcome: TestOutcome,
+    duration: Option<Duration>,
+    printed: &str,
+) -> Event {
     let mut case = Case::new(&suite(package), ".", test, outcome);
     case.duration = duration;
     let said = without_markers(printed);
     match outcome {
-        Outcome::Skipped => case.reason = messages(&said),
-        Outcome::Failed => case.detail = Some(detail(&said)),
-        Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
+        TestOutcome::Skipped => case.reason = messages(&said),
+        TestOutcome::Failed => case.detail = Some(detail(&said)),
+        TestOutcome::Passed | TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => {}
     }
     case.place = said.lines().find_map(location_of).map(|(file, line)| (file.to_owned(), line));
     case.stdout = said;
@@ -349,7 +358,7 @@ fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>
 }
 
 fn broken(name: &str, why: &str, output: &str) -> Case {
-    let mut case = Case::new(&Arc::default(), "", name, Outcome::Error);
+    let mut case = Case::new(&Arc::default(), "", name, TestOutcome::Error);
     let printed = output.trim_end();
     let message = if printed.is_empty() { why.to_owned() } else { format!("{why}\n{printed}") };
     case.detail = Some(Detail { message, ..Detail::default() });

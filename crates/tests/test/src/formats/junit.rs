@@ -19,7 +19,8 @@ use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event as Xml};
 
 use self::counts::Counts;
-use crate::formats::case::{self, Case, Detail, Event, Outcome, seconds};
+use crate::TestOutcome;
+use crate::formats::case::{self, Case, Detail, Event, seconds};
 
 /// The maximum sizes of a document and of an attribute, in bytes. A document is kept in memory, with several copies of
 /// attributes such as ids of tests.
@@ -139,12 +140,12 @@ fn declares_entities(doctype: &[u8]) -> bool {
 }
 
 /// Returns the outcome in an attribute `status` or `result` of a test; `None` for a pass or an unknown word.
-fn outcome_of(word: &str) -> Option<Outcome> {
+fn outcome_of(word: &str) -> Option<TestOutcome> {
     Some(match word.trim().to_ascii_lowercase().as_str() {
-        "fail" | "failed" | "failure" => Outcome::Failed,
-        "error" | "errored" | "broken" | "crashed" | "aborted" => Outcome::Error,
-        "timeout" | "timedout" | "timed out" | "timed_out" => Outcome::TimedOut,
-        "skipped" | "notrun" | "disabled" | "suppressed" => Outcome::Skipped,
+        "fail" | "failed" | "failure" => TestOutcome::Failed,
+        "error" | "errored" | "broken" | "crashed" | "aborted" => TestOutcome::Error,
+        "timeout" | "timedout" | "timed out" | "timed_out" => TestOutcome::Timeout,
+        "skipped" | "notrun" | "disabled" | "suppressed" => TestOutcome::Skipped,
         _ => return None,
     })
 }
@@ -217,9 +218,9 @@ impl DocumentState {
                 let name = text("name").unwrap_or_default();
                 let [status, result] =
                     ["status", "result"].map(|name| text(name).and_then(|word| outcome_of(&word)));
-                let is_failure = |outcome: &Outcome| *outcome != Outcome::Skipped;
+                let is_failure = |outcome: &TestOutcome| *outcome != TestOutcome::Skipped;
                 let failed = status.filter(is_failure).or_else(|| result.filter(is_failure));
-                let outcome = failed.or(status).or(result).unwrap_or(Outcome::Passed);
+                let outcome = failed.or(status).or(result).unwrap_or(TestOutcome::Passed);
                 self.counts.test();
                 let mut case = Case::new(&suite, ".", &name, outcome);
                 let time = text("time").and_then(|time| time.replace(',', "").parse().ok());
@@ -241,7 +242,8 @@ impl DocumentState {
                     let detail = Detail { message, kind, stack: String::new() };
                     // The first failure determines the outcome; further ones are appended.
                     if case.detail.is_none() {
-                        case.outcome = if name == b"failure" { Outcome::Failed } else { Outcome::Error };
+                        case.outcome =
+                            if name == b"failure" { TestOutcome::Failed } else { TestOutcome::Error };
                         case.detail = Some(detail);
                     } else {
                         self.further = Some(detail);
@@ -250,9 +252,10 @@ impl DocumentState {
             }
             b"skipped" => {
                 // A failed test is not skipped by later elements, for example from its clean-up.
-                let is_open = |case: &&mut Case| matches!(case.outcome, Outcome::Passed | Outcome::Skipped);
+                let is_open =
+                    |case: &&mut Case| matches!(case.outcome, TestOutcome::Passed | TestOutcome::Skipped);
                 if let Some(case) = self.case.as_mut().filter(is_open) {
-                    case.outcome = Outcome::Skipped;
+                    case.outcome = TestOutcome::Skipped;
                     case.reason = text("message").unwrap_or_default();
                 }
             }
@@ -348,7 +351,9 @@ impl DocumentState {
             }
             (b"testcase", _) => {
                 let mut case = self.case.take()?;
-                if case.detail.is_none() && !matches!(case.outcome, Outcome::Passed | Outcome::Skipped) {
+                if case.detail.is_none()
+                    && !matches!(case.outcome, TestOutcome::Passed | TestOutcome::Skipped)
+                {
                     self.counts.failure();
                     let message = "the document reports that the test failed, but gives no reason".to_owned();
                     case.detail = Some(Detail { message, ..Detail::default() });

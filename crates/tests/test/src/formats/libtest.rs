@@ -39,7 +39,8 @@ use std::sync::Arc;
 
 use self::names::{FailedNames, Names};
 use self::target::{Summary, Targets, heading};
-use crate::formats::case::{self, Case, Detail, Event, MAX_NAME_BYTES, Outcome, shortened};
+use crate::TestOutcome;
+use crate::formats::case::{self, Case, Detail, Event, MAX_NAME_BYTES, shortened};
 use crate::formats::test_output::{OutputSize, TestOutput};
 use crate::formats::{LineParser, panicked};
 
@@ -97,7 +98,7 @@ impl Open {
 }
 
 impl TextParser {
-    fn name(&self, name: &str, outcome: Outcome) -> Case {
+    fn name(&self, name: &str, outcome: TestOutcome) -> Case {
         Case::new(&self.suite, "::", without_kind(name), outcome)
     }
 
@@ -110,18 +111,18 @@ impl TextParser {
         };
         let (word, rest) = result.split_once(',').unwrap_or((result, ""));
         let outcome = match word {
-            "ok" => Outcome::Passed,
-            "FAILED" | "failed" => Outcome::Failed,
-            "ignored" => Outcome::Skipped,
-            _ if word.starts_with("bench:") => Outcome::Passed,
-            _ if word.starts_with("FAILED (time limit exceeded)") => Outcome::TimedOut,
+            "ok" => TestOutcome::Passed,
+            "FAILED" | "failed" => TestOutcome::Failed,
+            "ignored" => TestOutcome::Skipped,
+            _ if word.starts_with("bench:") => TestOutcome::Passed,
+            _ if word.starts_with("FAILED (time limit exceeded)") => TestOutcome::Timeout,
             _ => return false,
         };
         let mut case = self.name(name, outcome);
         case.duration = time.and_then(case::seconds);
         rest.trim().clone_into(&mut case.reason);
         self.ended += 1;
-        if matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
+        if matches!(outcome, TestOutcome::Failed | TestOutcome::Timeout) {
             self.failures += 1;
             self.failed_names.insert(&case.name, self.failed.len());
             if self.failed.len() < MAX_FAILED {
@@ -318,7 +319,7 @@ impl LineParser for TextParser {
         if self.expected.is_none()
             && let Some(name) = line.strip_suffix(": test").or_else(|| line.strip_suffix(": benchmark"))
         {
-            out.push(Event::Listed(Box::new(self.name(name, Outcome::Passed))));
+            out.push(Event::Listed(Box::new(self.name(name, TestOutcome::Passed))));
             return true;
         }
         if let Some((name, result)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::formats::case::{Case, Event, Outcome, seconds};
+use crate::TestOutcome;
+use crate::formats::case::{Case, Event, seconds};
 use crate::formats::libtest::target::{Summary, Targets, heading};
 use crate::formats::{LineParser, panicked};
 
@@ -98,7 +99,7 @@ impl LineParser for JsonParser {
             }
             ("test", "started") => {
                 if let Some(name) = line.name {
-                    let case = named(&name, Outcome::Passed);
+                    let case = named(&name, TestOutcome::Passed);
                     out.push(Event::Started { uid: case.uid, name: case.name });
                 }
             }
@@ -109,7 +110,7 @@ impl LineParser for JsonParser {
             ("test", _) => {
                 if let Some(case) = ended(line) {
                     self.ended += 1;
-                    let has_failed = matches!(case.outcome, Outcome::Failed | Outcome::TimedOut);
+                    let has_failed = matches!(case.outcome, TestOutcome::Failed | TestOutcome::Timeout);
                     self.of_suite = (self.of_suite.0 + 1, self.of_suite.1 + u64::from(has_failed));
                     self.failed += u64::from(has_failed);
                     self.targets.has_failures |= has_failed;
@@ -138,7 +139,7 @@ impl LineParser for JsonParser {
     }
 }
 
-fn named(name: &str, outcome: Outcome) -> Case {
+fn named(name: &str, outcome: TestOutcome) -> Case {
     match name.split_once('$') {
         Some((suite, name)) => Case::new(&crate::formats::case::suite(suite), "$", name, outcome),
         None => Case::new(&Arc::default(), "", name, outcome),
@@ -147,10 +148,10 @@ fn named(name: &str, outcome: Outcome) -> Case {
 
 fn ended(line: Line) -> Option<Case> {
     let outcome = match line.event.as_deref()? {
-        "ok" => Outcome::Passed,
-        "failed" if line.reason.as_deref() == Some("time limit exceeded") => Outcome::TimedOut,
-        "failed" => Outcome::Failed,
-        "ignored" => Outcome::Skipped,
+        "ok" => TestOutcome::Passed,
+        "failed" if line.reason.as_deref() == Some("time limit exceeded") => TestOutcome::Timeout,
+        "failed" => TestOutcome::Failed,
+        "ignored" => TestOutcome::Skipped,
         // `timeout` is only a warning; the test continues.
         _ => return None,
     };
@@ -159,13 +160,13 @@ fn ended(line: Line) -> Option<Case> {
     case.stdout = line.stdout.unwrap_or_default();
     case.stderr = line.stderr.unwrap_or_default();
     match outcome {
-        Outcome::Passed => {}
-        Outcome::Skipped => case.reason = line.message.or(line.reason).unwrap_or_default(),
-        Outcome::Failed | Outcome::Error | Outcome::TimedOut => {
+        TestOutcome::Passed => {}
+        TestOutcome::Skipped => case.reason = line.message.or(line.reason).unwrap_or_default(),
+        TestOutcome::Failed | TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => {
             let (mut detail, place) = panicked::read(&case.stdout);
             if let Some(message) = line.message.filter(|message| !message.is_empty()) {
                 detail.message = message;
-            } else if outcome == Outcome::TimedOut && detail.kind.is_empty() {
+            } else if outcome == TestOutcome::Timeout && detail.kind.is_empty() {
                 "time limit exceeded".clone_into(&mut detail.message);
             }
             case.detail = Some(detail);

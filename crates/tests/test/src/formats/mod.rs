@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-pub use case::{Case, Detail, Event, MAX_NAME_BYTES, MAX_SUITE_BYTES, Outcome};
+pub use case::{Case, Detail, Event, MAX_NAME_BYTES, MAX_SUITE_BYTES};
 
 use lines::Lines;
 

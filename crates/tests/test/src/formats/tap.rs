@@ -14,8 +14,9 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
+use crate::TestOutcome;
 use crate::formats::LineParser;
-use crate::formats::case::{self, Case, Detail, Event, Outcome};
+use crate::formats::case::{self, Case, Detail, Event};
 use crate::formats::yaml;
 use levels::{Levels, SubtestFailures};
 
@@ -99,16 +100,16 @@ impl Tap {
                 CANCELLED => within.cancelled,
                 _ => false,
             };
-            if !matches!(case.outcome, Outcome::Failed) || is_explained {
+            if !matches!(case.outcome, TestOutcome::Failed) || is_explained {
                 if is_explained && failure_type == CANCELLED {
                     self.levels.failed(indent / 4, true);
                 }
                 return;
             }
-            case.outcome = Outcome::Error;
+            case.outcome = TestOutcome::Error;
             case.is_group = true;
         } else if failure_type == "testTimeoutFailure" && !is_ok {
-            case.outcome = Outcome::TimedOut;
+            case.outcome = TestOutcome::Timeout;
         }
         if is_file && !is_ok && !self.late.is_empty() {
             for late in self.late.drain(..) {
@@ -117,13 +118,13 @@ impl Tap {
             }
         }
         match case.outcome {
-            Outcome::Passed => {}
-            Outcome::Skipped => {
+            TestOutcome::Passed => {}
+            TestOutcome::Skipped => {
                 if case.reason.is_empty() {
                     case.reason = detail.message;
                 }
             }
-            Outcome::Failed | Outcome::Error | Outcome::TimedOut => {
+            TestOutcome::Failed | TestOutcome::Error | TestOutcome::Timeout | TestOutcome::Cancelled => {
                 case.detail = Some(detail);
                 self.levels.failed(indent / 4, failure_type == CANCELLED);
             }
@@ -149,15 +150,15 @@ impl Tap {
         let (word, reason) = directive.split_at_checked(end).unwrap_or((&directive, ""));
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         let outcome = match is_ok {
-            _ if is("skip") => Outcome::Skipped,
-            false if is("todo") => Outcome::Skipped,
-            true => Outcome::Passed,
-            false => Outcome::Failed,
+            _ if is("skip") => TestOutcome::Skipped,
+            false if is("todo") => TestOutcome::Skipped,
+            true => TestOutcome::Passed,
+            false => TestOutcome::Failed,
         };
         self.suites.truncate(depth);
         let suite = self.suites.last().cloned().unwrap_or_default();
         let mut case = Case::new(&suite, " > ", &name, outcome);
-        if outcome == Outcome::Skipped {
+        if outcome == TestOutcome::Skipped {
             reason.trim_start_matches(':').trim().clone_into(&mut case.reason);
             if case.reason.is_empty() && is("todo") {
                 "todo".clone_into(&mut case.reason);

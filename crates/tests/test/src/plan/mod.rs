@@ -43,7 +43,7 @@ pub use config::{Config, ConfigError, Flaky, Limit, Options, Override, PerTest, 
 pub use filter::{Filter, FilterError, ModuleMatch, Unmet};
 pub use history::{
     AddError, Finished, Flakiness, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun,
-    Outcome, Seen, TestHistory, add_run,
+    PastOutcome, Seen, TestHistory, add_run,
 };
 pub use partition::{Partition, PartitionError, TestKey};
 pub use schedule::{Module, Process, ProcessTests, Schedule, ScheduleOptions, TestCost, schedule};

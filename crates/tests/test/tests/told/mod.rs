@@ -1,6 +1,7 @@
 //! What a parser tells of a text.
 
-use runtap_test::formats::{Case, Event, Format, Outcome, Parser};
+use runtap_test::TestOutcome;
+use runtap_test::formats::{Case, Event, Format, Parser};
 
 pub(crate) fn read(format: Format, text: impl AsRef<[u8]>) -> Vec<Event> {
     let mut parser = Parser::new(format);
@@ -26,6 +27,6 @@ pub(crate) fn problems(events: &[Event]) -> Vec<&str> {
 }
 
 /// Uid and outcome of each, in order.
-pub(crate) fn told(events: &[Event]) -> Vec<(&str, Outcome)> {
+pub(crate) fn told(events: &[Event]) -> Vec<(&str, TestOutcome)> {
     cases(events).into_iter().map(|case| (case.uid.as_str(), case.outcome)).collect()
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::formats::case::{Detail, Outcome, seconds};
+use crate::TestOutcome;
+use crate::formats::case::{Detail, seconds};
 
 /// Returns the outcome according to a panic in the output.
-pub(super) fn outcome_of(text: &str) -> Option<Outcome> {
+pub(super) fn outcome_of(text: &str) -> Option<TestOutcome> {
     match () {
-        () if text.contains("panic: test timed out after ") => Some(Outcome::TimedOut),
-        () => has_panic(text).then_some(Outcome::Failed),
+        () if text.contains("panic: test timed out after ") => Some(TestOutcome::Timeout),
+        () => has_panic(text).then_some(TestOutcome::Failed),
     }
 }
 
@@ -23,10 +24,13 @@ fn starts_panic(line: &str) -> bool {
 }
 
 /// Parses `--- PASS: TestX (0.00s)` at the end of a line: the text before it, the test, the outcome and the duration.
-pub(super) fn parse_end_marker(line: &str) -> Option<(&str, &str, Outcome, Option<Duration>)> {
+pub(super) fn parse_end_marker(line: &str) -> Option<(&str, &str, TestOutcome, Option<Duration>)> {
     let line = line.trim_end_matches('\n');
-    let words =
-        [("--- PASS: ", Outcome::Passed), ("--- FAIL: ", Outcome::Failed), ("--- SKIP: ", Outcome::Skipped)];
+    let words = [
+        ("--- PASS: ", TestOutcome::Passed),
+        ("--- FAIL: ", TestOutcome::Failed),
+        ("--- SKIP: ", TestOutcome::Skipped),
+    ];
     words.into_iter().find_map(|(word, outcome)| {
         let (before, rest) = line.rsplit_once(word)?;
         let (name, time) = rest.rsplit_once(" (")?;

@@ -29,7 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{History, Listing, ModuleHistory, ModuleKey, Outcome, Seen, TestHistory, merge};
+use super::{History, Listing, ModuleHistory, ModuleKey, PastOutcome, Seen, TestHistory, merge};
 
 /// The value of the member `schema`.
 const SCHEMA: &str = "runtap.test-history/1";
@@ -120,7 +120,7 @@ struct End {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", remote = "Outcome")]
+#[serde(rename_all = "kebab-case", remote = "PastOutcome")]
 enum OutcomeWord {
     Passed,
     Skipped,
@@ -130,7 +130,7 @@ enum OutcomeWord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Word(#[serde(with = "OutcomeWord")] Outcome);
+struct Word(#[serde(with = "OutcomeWord")] PastOutcome);
 
 /// A reader of a file line by line.
 #[derive(Debug)]

@@ -27,10 +27,10 @@ const KEPT_OUTCOMES: usize = 10;
 ///
 /// ```
 /// use std::time::Duration;
-/// use runtap_test::plan::{Finished, History, ModuleKey, ModuleRun, Outcome};
+/// use runtap_test::plan::{Finished, History, ModuleKey, ModuleRun, PastOutcome};
 ///
 /// let mut history = History::default();
-/// let test = Finished { class: Some("OrderTests"), duration: Some(Duration::from_millis(40)), ..Finished::new("a1", Outcome::Failed) };
+/// let test = Finished { class: Some("OrderTests"), duration: Some(Duration::from_millis(40)), ..Finished::new("a1", PastOutcome::Failed) };
 /// let run = ModuleRun { at: 1_790_000_000_000, complete: true, ..ModuleRun::default() };
 /// history.record(ModuleKey::new("Shop.Tests", "net10.0"), &run, [test]);
 ///
@@ -111,12 +111,12 @@ pub struct Seen {
     /// The start of the run, in milliseconds since 1970.
     pub at: u64,
     /// The outcome of the test.
-    pub outcome: Outcome,
+    pub outcome: PastOutcome,
 }
 
 /// The outcome of a test after all retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum PastOutcome {
     /// The test passed at the first attempt.
     Passed,
     /// The test was skipped.
@@ -129,7 +129,7 @@ pub enum Outcome {
     TimedOut,
 }
 
-impl Outcome {
+impl PastOutcome {
     /// Returns whether the test must run again for a successful run.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
@@ -161,14 +161,14 @@ pub struct Finished<'a> {
     /// The class, if known.
     pub class: Option<&'a str>,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: PastOutcome,
     /// The duration; ignored if the test was skipped.
     pub duration: Option<Duration>,
 }
 
 impl<'a> Finished<'a> {
     /// Creates a result without class and duration.
-    pub fn new(uid: &'a str, outcome: Outcome) -> Self {
+    pub fn new(uid: &'a str, outcome: PastOutcome) -> Self {
         Self { uid, class: None, outcome, duration: None }
     }
 }
@@ -340,7 +340,7 @@ impl TestHistory {
         if let Some(class) = test.class {
             self.class = Some(class.to_owned());
         }
-        if test.outcome != Outcome::Skipped {
+        if test.outcome != PastOutcome::Skipped {
             self.duration = average(self.duration, test.duration);
         }
         merge::insert_outcome(&mut self.outcomes, Seen { at, outcome: test.outcome });
@@ -365,10 +365,10 @@ impl TestHistory {
     pub fn flakiness(&self) -> Flakiness {
         let mut result = Flakiness::default();
         let mut before = None;
-        for outcome in self.outcomes.iter().map(|seen| seen.outcome).filter(|o| *o != Outcome::Skipped) {
+        for outcome in self.outcomes.iter().map(|seen| seen.outcome).filter(|o| *o != PastOutcome::Skipped) {
             result.runs += 1;
             result.failed += usize::from(outcome.is_failure());
-            result.flaky += usize::from(outcome == Outcome::Flaky);
+            result.flaky += usize::from(outcome == PastOutcome::Flaky);
             result.changes += usize::from(before.is_some_and(|before| before != outcome.is_failure()));
             before = Some(outcome.is_failure());
         }
