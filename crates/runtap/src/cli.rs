@@ -173,8 +173,7 @@ pub(crate) type Cli = CliOf<Verb>;
 enum NoVerb {}
 
 impl Cli {
-    /// Parses a command line. If the first word is a verb, the definition contains no other verb, because clap copies the
-    /// global options into every verb, which would be half of the start-up cost.
+    /// Parses a command line. The definition has only the verb that is used: clap copies the global options into every verb.
     pub(crate) fn try_parse_quickly(words: Vec<OsString>) -> Result<Self, clap::Error> {
         let verbs = Verb::augment_subcommands(Command::new("runtap"));
         let verb = words.get(1).and_then(|word| verbs.find_subcommand(word));

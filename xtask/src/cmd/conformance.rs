@@ -27,7 +27,8 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
 }
 
 fn run(ws: &Workspace, mode: &str) -> Result<Outcome> {
-    ws.cargo(&["build", "--package", "runtap-conformance"]).run()?;
+    // The crates are those of the tests.
+    ws.cargo(&["build", "--profile", "test", "--package", "runtap-conformance"]).run()?;
     let program =
         ws.target().join("debug").join(format!("runtap-conformance{}", std::env::consts::EXE_SUFFIX));
     let mut tool = ws.tool(&program.to_string_lossy()).args(&[mode, DOCUMENT]);

@@ -134,7 +134,9 @@ impl<C> Expression<C> {
     pub fn each<'a>(&'a self, visit: &mut impl FnMut(&'a C)) {
         match self {
             Self::Or(expressions) | Self::And(expressions) => {
-                expressions.iter().for_each(|expression| expression.each(visit));
+                for expression in expressions {
+                    expression.each(visit);
+                }
             }
             Self::Not(expression) => expression.each(visit),
             Self::Condition(condition) => visit(condition),

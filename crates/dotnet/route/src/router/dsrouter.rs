@@ -30,7 +30,7 @@ pub fn normalize_args(words: &mut Vec<OsString>) {
 /// A mode of dotnet-dsrouter that is not supported. Displays as the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported<'a> {
-    /// A side that uses WebSockets.
+    /// A side that uses `WebSockets`.
     WebSocket,
     /// The preset for the iOS simulator.
     IosSimulator,

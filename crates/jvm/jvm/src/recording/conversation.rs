@@ -56,7 +56,8 @@ impl Protocol for Bytefrog {
 
 impl Bytefrog {
     fn decoder(&self, conn: &str, side: Side) -> Decoder {
-        Decoder::new(match (conn.ends_with(".ctl"), side) {
+        let is_control = conn.rsplit('.').next() == Some("ctl");
+        Decoder::new(match (is_control, side) {
             (true, Side::Agent) => Direction::control_from_agent(),
             (true, Side::Hq) => Direction::control_from_hq(self.dialect),
             (false, Side::Agent) => Direction::data_from_agent(Some(self.dialect)),

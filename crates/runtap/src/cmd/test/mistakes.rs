@@ -12,8 +12,9 @@ use crate::output::Output;
 /// Finds options that have no effect together, or that are in the wrong place.
 pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {
     let ignored = ignored_options(&options.without_meaning);
-    let ignored = ignored.map_err(|error| usage(error.to_string(), error.replacement.to_owned()))?;
-    ignored.into_iter().for_each(|note| output.note(note));
+    for note in ignored.map_err(|error| usage(error.to_string(), error.replacement.to_owned()))? {
+        output.note(note);
+    }
     let unused = [
         ("--summary", options.summary),
         ("--report", !options.report.is_empty()),

@@ -7,18 +7,17 @@ use std::ffi::OsString;
 /// reaches the test application. `own_options` are the options of the subcommand, and whether each has a value.
 pub fn move_server_arguments(words: &mut Vec<OsString>, own_options: &[(String, bool)]) {
     let Some(end) = words.iter().position(|word| word == "--") else { return };
-    let Some(verb) = words.get(..end).and_then(|before| {
-        before.windows(2).position(|pair| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host"))
-    }) else {
-        return;
-    };
+    let before = words.get(..end).unwrap_or_default();
+    let is_verb = |pair: &[OsString]| matches!(pair, [mtp, host] if mtp == "mtp" && host == "host");
+    let Some(first) = before.windows(2).position(is_verb).map(|verb| verb + 2) else { return };
+    let given = before.get(first..).unwrap_or_default();
     let name = |word: &OsString| word.to_string_lossy().split('=').next().unwrap_or_default().to_owned();
-    let is_given = |wanted: &str| words[verb..end].iter().any(|word| name(word) == wanted);
+    let is_given = |wanted: &str| given.iter().any(|word| name(word) == wanted);
     if !is_given("--server") || is_given("--words") {
         return;
     }
     let (mut own_words, mut server_words) = (Vec::new(), Vec::new());
-    let mut between = words[verb + 2..end].iter();
+    let mut between = given.iter();
     while let Some(word) = between.next() {
         let known = own_options.iter().find(|(option, _)| *option == name(word));
         // Flags such as `-v`, `-vv` and `-q`.
@@ -38,6 +37,6 @@ pub fn move_server_arguments(words: &mut Vec<OsString>, own_options: &[(String, 
     }
     let command = words.len() - end - 1;
     own_words.push(format!("--words={command}").into());
-    words.splice(verb + 2..end, own_words);
+    words.splice(first..end, own_words);
     words.extend(server_words);
 }

@@ -48,7 +48,9 @@ impl Filter {
 fn collect_unmet(node: &Node, tests: &[Test<'_>], unmet: &mut Vec<Unmet>) {
     match node {
         Node::Or(nodes) | Node::And(nodes) => {
-            nodes.iter().for_each(|node| collect_unmet(node, tests, unmet));
+            for node in nodes {
+                collect_unmet(node, tests, unmet);
+            }
         }
         Node::Not(_) | Node::Condition(Condition::Compare(Comparison { negated: true, .. })) => {}
         Node::Condition(condition) => {
