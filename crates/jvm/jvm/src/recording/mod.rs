@@ -22,8 +22,8 @@
 //!   the order of time. A recording always gives the same trace. The memory used is limited by the limits of the
 //!   trace, whatever the length of the recording.
 //! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
-//! - [`Operand`] is a recording or a part of a recording, as the user specified it; [`LoadedRecording`] has the replayed agents of an
-//!   operand, and lists the data that is missing.
+//! - [`Operand`] is a recording or a part of a recording, as the user specified it; [`LoadedRecording`] has the replayed
+//!   agents of an operand, and lists the data that is missing.
 //! - [`inspect`] decodes the messages of all connections for display.
 //!
 //! This module neither prints nor listens, and knows no formats of profiles.

@@ -9,8 +9,8 @@ use super::app_server::AppEvent;
 use crate::event::{AppOption, Artifact, Exception, Level, TestInfo, TestOutcome, TestResult};
 
 /// Passes the events of a message to `emit` one by one, because a message may have a million tests. `attempt` is the
-/// attempt of the sending process, after which attempts within the process are numbered. `host_attempt` is the number that the
-/// application assigned to the attempt.
+/// attempt of the sending process, after which attempts within the process are numbered. `host_attempt` is the number
+/// that the application assigned to the attempt.
 pub(crate) fn translate(
     message: Message,
     attempt: u32,
