@@ -25,7 +25,7 @@ pub(crate) const PARTIAL: u8 = 5;
 /// The target's runtime does not support the command.
 pub(crate) const UNKNOWN_COMMAND: u8 = 6;
 /// With `-- COMMAND`: runtap itself failed. Any other code is the command's.
-pub(crate) const OURS: u8 = 125;
+pub(crate) const RUNTAP_FAILED: u8 = 125;
 /// Interrupted by Ctrl-C before there was a result.
 pub(crate) const INTERRUPTED: u8 = 130;
 

@@ -190,7 +190,7 @@ impl Output {
     }
 
     /// Prints text that the user needs to continue, even with `--quiet`.
-    pub(crate) fn ask(self, text: impl Display) {
+    pub(crate) fn essential(self, text: impl Display) {
         self.line(Clean(&text.to_string()));
     }
 

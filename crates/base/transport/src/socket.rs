@@ -28,7 +28,7 @@ impl Socket {
         let path = path.into();
         Self {
             #[cfg(target_os = "linux")]
-            at: Location::Ours(path.clone()),
+            at: Location::Own(path.clone()),
             path,
             name,
             state,

@@ -209,7 +209,7 @@ pub(crate) async fn connect_unverified(
     path: &Path,
     timeout: Duration,
 ) -> Result<tokio::net::UnixStream, ConnectFailure> {
-    Attempts::at_path(path, Expected::Anybody, timeout).connect().await
+    Attempts::at_path(path, Expected::Any, timeout).connect().await
 }
 
 fn own_user(path: &Path) -> Expected {
@@ -239,7 +239,7 @@ pub(crate) fn connect_blocking_to(
 pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     let file = rustix::fs::openat(folder, name, POINT | OFlags::NOFOLLOW, Mode::empty()).ok()?;
     let owner = rustix::fs::fstat(&file).ok()?.st_uid;
-    let attempt = Attempts::at(Ok(file), Expected::Anybody, Duration::ZERO).attempt();
+    let attempt = Attempts::at(Ok(file), Expected::Any, Duration::ZERO).attempt();
     matches!(attempt, Err(ConnectFailure::Refused)).then_some(owner)
 }
 

@@ -1,7 +1,7 @@
 //! Streams in pieces and truncated streams, and their blocks.
 
 use runtap_clr::layout::{self, GapKind, Layout};
-use runtap_clr::lines::{Choice, Chooser, Lines, Live, Style};
+use runtap_clr::lines::{Choice, Chooser, Lines, LiveLines, Style};
 use runtap_clr::{EventCounts, Filter};
 use runtap_nettrace::inspect::{Inspect, Inspected};
 use runtap_nettrace::{Reader, StreamItem};
@@ -16,7 +16,7 @@ fn live(bytes: &[u8], piece: usize) -> (Vec<u8>, usize, bool) {
     let mut lines = Vec::new();
     let mut seen = 0;
     let mut live =
-        Live::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut lines));
+        LiveLines::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut lines));
     for piece in bytes.chunks(piece) {
         live.feed(piece, |_| seen += 1).unwrap();
     }
@@ -43,7 +43,7 @@ fn only_output_before_a_failure_is_written() {
     let bytes = require!(recording("net8/logs"));
     let mut room = [0; 500];
     let mut live =
-        Live::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut room[..]));
+        LiveLines::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut room[..]));
     assert!(live.feed(&bytes, |_| {}).is_err());
 }
 

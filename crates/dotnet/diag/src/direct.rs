@@ -15,7 +15,7 @@ pub struct Direct {
     chunks: Chunks,
     /// Whether the session's own thread has stopped reading.
     #[cfg(unix)]
-    is_ours: bool,
+    is_own: bool,
 }
 
 impl Direct {
@@ -53,7 +53,7 @@ mod unix {
             if chunks.reading.is_some() {
                 chunks.buffer.want();
             }
-            Self { chunks, is_ours: false }
+            Self { chunks, is_own: false }
         }
 
         /// Waits for the next bytes of the stream: all available bytes, at most a chunk; `None` at its end. Only the stream
@@ -65,7 +65,7 @@ mod unix {
             let waker = Waker::from(Unpark::this_thread());
             let mut cx = Context::from_waker(&waker);
             loop {
-                if let Some(reading) = self.chunks.reading.as_mut().filter(|_| self.is_ours) {
+                if let Some(reading) = self.chunks.reading.as_mut().filter(|_| self.is_own) {
                     while !self.chunks.buffer.has(GATHER_BYTES)
                         && reading.once(&self.chunks.buffer, &mut cx) == Step::Again
                     {}
@@ -74,9 +74,9 @@ mod unix {
                     return outcome.map_err(|source| self.chunks.broken(source));
                 }
                 match &mut self.chunks.reading {
-                    Some(reading) if self.is_ours => reading.wait(),
+                    Some(reading) if self.is_own => reading.wait(),
                     // Checked after the buffer has the waker, so that a later hand-over wakes it.
-                    _ if self.chunks.buffer.is_handed_over() => self.is_ours = true,
+                    _ if self.chunks.buffer.is_handed_over() => self.is_own = true,
                     _ => thread::park(),
                 }
             }

@@ -171,7 +171,7 @@ mod tests {
             [found_socket("/short", false), found_socket("/home", true), found_socket("/third", false)];
         let ranked = rank(found, Some(&|key| key == 900), 0, |_| FileStatus::Socket(file)).sockets;
         assert_eq!(ranked.len(), 1);
-        let Location::Ours(path) = ranked[0].location() else { panic!("{ranked:?}") };
+        let Location::Own(path) = ranked[0].location() else { panic!("{ranked:?}") };
         assert!(path.starts_with("/home") && ranked[0].path.starts_with("/short"), "{ranked:?}");
     }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use runtap_clr::lines::{Lines, Live, Matched};
+use runtap_clr::lines::{Lines, LiveLines, Matched};
 use runtap_diag::{Chunks, Error};
 use runtap_nettrace::StreamItem;
 
@@ -31,7 +31,7 @@ pub struct LiveEnd {
 
 /// Writes events as lines until the stream ends or the output is closed. Blocks.
 pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
-    let mut lines = Live::new(lines);
+    let mut lines = LiveLines::new(lines);
     let mut received = Received::default();
     let mut hear = |item: &StreamItem<'_>| received.item(item);
     let mut read_error = None;

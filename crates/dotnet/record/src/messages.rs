@@ -152,7 +152,7 @@ pub fn missing(missing: &Missing, reason: impl Fn(&Partial) -> String) -> String
 pub fn resumption(resumption: &Resumption<'_>) -> Option<Message> {
     Some(match resumption {
         Resumption::TakenOver(_) => return None,
-        Resumption::GoesOn(pid) => Message::Note(format!("Resumed process {pid}.")),
+        Resumption::Resumed(pid) => Message::Note(format!("Resumed process {pid}.")),
         Resumption::Failed(pid, error) => {
             Message::Warning(format!("could not resume process {pid}: {error}"))
         }

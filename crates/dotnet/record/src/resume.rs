@@ -33,7 +33,7 @@ pub enum Resumption<'a> {
     /// Listening on the port of a tool that is gone, for a process of the current user.
     TakenOver(&'a Port),
     /// A process was resumed.
-    GoesOn(u64),
+    Resumed(u64),
     /// A process connected but was not resumed.
     Failed(u64, &'a runtap_diag::Error),
     /// The limit of reported processes of this user was reached.
@@ -145,7 +145,7 @@ impl ReportedProcesses {
         let reported = self.0.entry(peer.uid).or_default();
         if reported.len() < MAX_REPORTED && reported.insert(pid) {
             tell(match outcome {
-                Ok(()) => Resumption::GoesOn(pid),
+                Ok(()) => Resumption::Resumed(pid),
                 Err(error) => Resumption::Failed(pid, error),
             });
             if reported.len() == MAX_REPORTED {

@@ -76,7 +76,9 @@ async fn an_abandoned_dump_is_left_in_place() {
         _ => {}
     };
     let (outcome, told, there) = dump(write, asked.notified(), look).await;
-    let Ok(DumpOutcome::Interrupted { pid, goes_on: Some(theirs) }) = outcome else { panic!("{outcome:?}") };
+    let Ok(DumpOutcome::Interrupted { pid, still_writing_to: Some(theirs) }) = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(pid, std::process::id());
     assert_eq!(there, [theirs.file_name().unwrap().to_str().unwrap()]);
     assert_eq!(told, ["Writing", "Asked", "Over"]);
@@ -87,7 +89,7 @@ async fn a_dump_that_was_not_requested_leaves_nothing() {
     let (outcome, told, there) = dump(|_| {}, std::future::ready(()), |_| {}).await;
     assert!(!matches!(
         outcome,
-        Ok(DumpOutcome::Written(_) | DumpOutcome::Interrupted { goes_on: Some(_), .. })
+        Ok(DumpOutcome::Written(_) | DumpOutcome::Interrupted { still_writing_to: Some(_), .. })
     ));
     assert!(there.is_empty() && !told.contains(&"Asked".to_owned()), "{there:?} {told:?}");
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_route::record::{RecorderSocket, Stop};
-use runtap_route::replay::{Heard, Player, Playing, Report, Talk, Verdict};
+use runtap_route::replay::{Player, Playing, Report, Talk, ToolConnection, Verdict};
 use runtap_transcript::to_hex;
 use rustix::fs::{FileType, Mode};
 use tempfile::TempDir;
@@ -92,7 +92,8 @@ impl Stage {
             runtime.block_on(async {
                 let (_socket, listener) = RecorderSocket::listen(Some(&socket), None).unwrap();
                 ready.send(()).unwrap();
-                let playing = Playing { player: played, heard: Heard::Listen(listener), command: None };
+                let playing =
+                    Playing { player: played, heard: ToolConnection::Listen(listener), command: None };
                 playing.run(stopping).await.unwrap();
             });
         });

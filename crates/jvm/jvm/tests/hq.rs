@@ -9,7 +9,7 @@ use std::time::Duration;
 use runtap_bytefrog::hq::{AgentId, Event, Hq, Options, Recorder};
 use runtap_bytefrog::{Report, Selection};
 use runtap_bytefrog_proto::{Configuration, Dialect, Exit, JavaStr, Message, Mode, Stamp};
-use runtap_jvm::recording::{Error, Folder, Part, find, replay};
+use runtap_jvm::recording::{Error, Part, RecordingWriter, find, replay};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
 
@@ -27,7 +27,7 @@ fn options() -> Options {
 
 /// Runs agents one after the other at an HQ that records into `folder`.
 fn record(
-    folder: &Arc<Folder>,
+    folder: &Arc<RecordingWriter>,
     agents: &[(Dialect, Vec<Step>)],
     between: impl Fn(&Hq, usize),
 ) -> Vec<Report> {
@@ -73,7 +73,7 @@ fn what_is_recorded_comes_to_what_was_live() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("new");
-    let recording = Arc::new(Folder::create(&path).expect("it can be made"));
+    let recording = Arc::new(RecordingWriter::create(&path).expect("it can be made"));
     let live = record(&recording, &agents, |_, _| {});
     let found = find(&path).expect("a recording");
     assert_eq!(found.iter().map(|it| it.agent.as_str()).collect::<Vec<_>>(), ["agent0", "agent1", "agent2"]);
@@ -96,7 +96,7 @@ fn what_is_recorded_comes_to_what_was_live() {
             assert_eq!(mode & 0o777, 0o600, "{}", stream.bytes.display());
         }
     }
-    assert!(matches!(Folder::create(&path), Err(Error::AlreadyRecorded(_))));
+    assert!(matches!(RecordingWriter::create(&path), Err(Error::AlreadyRecorded(_))));
 }
 
 /// One agent of version 1 that calls method 1 with a marker on both sides of the second call.
@@ -136,7 +136,7 @@ fn three_calls(method: u32) -> (Dialect, Vec<Step>) {
 #[test]
 fn parts_by_marker_time_and_name() {
     let folder = tempfile::tempdir().expect("a folder");
-    let recording = Arc::new(Folder::create(folder.path()).expect("it can be made"));
+    let recording = Arc::new(RecordingWriter::create(folder.path()).expect("it can be made"));
     record(&recording, &[three_calls(1), three_calls(2)], |hq, agent| {
         // Before its start, the end of a recording is rejected.
         assert_eq!(hq.mark("second", agent == 1).is_ok(), agent > 0);

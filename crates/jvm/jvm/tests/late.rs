@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, Connection, Recorder as _};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, Message, ModeByte, Rule, Side, to_bytes};
-use runtap_jvm::recording::{Folder, Options, find, replay};
+use runtap_jvm::recording::{Options, RecordingWriter, find, replay};
 
 fn message(message: &Message<'_>) -> Vec<u8> {
     to_bytes(message, Dialect::V1).expect("version 1 has it")
@@ -13,7 +13,7 @@ fn message(message: &Message<'_>) -> Vec<u8> {
 /// Returns the violations of an agent that says hello after `hello` seconds, with `silence` seconds between its heartbeats.
 fn wrong(hello: u64, silence: u64) -> Vec<Rule> {
     let folder = tempfile::tempdir().expect("a directory");
-    let recorder = Folder::create(folder.path()).expect("it is empty");
+    let recorder = RecordingWriter::create(folder.path()).expect("it is empty");
     let mut tape = recorder.open(AgentId(0), Connection::Control).expect("it can be written");
     let beat = |mode: u8| message(&Message::Heartbeat { mode: ModeByte(mode), queue: 0 });
     let configuration = Configuration::default().to_message(Dialect::V1).expect("it fits");

@@ -55,7 +55,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let launches = recording.command.is_some();
     let outcome = recording.run(&journal, stop_requests(&stops), reporter).await;
     let outcome = outcome.map_err(|error| {
-        if launches { expected(exit::OURS, error.to_string(), None) } else { error.into() }
+        if launches { expected(exit::RUNTAP_FAILED, error.to_string(), None) } else { error.into() }
     })?;
     conclude(&options, outcome, output, to_stdout)
 }

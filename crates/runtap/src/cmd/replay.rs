@@ -7,7 +7,7 @@ use std::sync::Arc;
 use runtap_os::{exit_code, in_named_thread, shell};
 use runtap_route::record::{Command, RecorderSocket, Stop, with_socket};
 use runtap_route::replay::{
-    Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
+    Asking, Exchange, Played, Player, Playing, Report, Talk, TalkError, ToolConnection, Verdict, ask,
 };
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
@@ -90,7 +90,7 @@ async fn play_runtime(
     }
     let mut directory = None;
     let (place, heard) = match &options.dial {
-        Some(port) if talk.connects_to_tool() => (None, Heard::Connect(Endpoint::local(port))),
+        Some(port) if talk.connects_to_tool() => (None, ToolConnection::Connect(Endpoint::local(port))),
         Some(_) => return Err(usage("no runtime connected to a tool when this was recorded; use --listen")),
         None if talk.connects_to_tool() => {
             return Err(usage(
@@ -101,7 +101,7 @@ async fn play_runtime(
             let name = talk.process().map(|(pid, start)| SocketName::runtime(pid, start));
             let (place, listener) = RecorderSocket::listen(options.listen.as_deref(), name)?;
             directory = place.directory().map(Path::to_owned);
-            (Some(place), Heard::Listen(listener))
+            (Some(place), ToolConnection::Listen(listener))
         }
     };
     let command = (!options.command.is_empty()).then(|| Command {

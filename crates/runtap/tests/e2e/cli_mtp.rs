@@ -258,9 +258,9 @@ fn damaged_recordings_are_shown_as_far_as_they_go() {
     runtap(["mtp", "inspect", file]).expect_code(5).says("is partial: line 12 ends after");
     for (bytes, says) in [
         (&b""[..], "is empty"),
-        (b"Nettrace", "no transcript"),
+        (b"Nettrace", "not a transcript"),
         (b"{\"kind\":1}\n", "line 1: field 'kind'"),
-        (b"\x28\xb5\x2f\xfd garbage", "no Zstandard file"),
+        (b"\x28\xb5\x2f\xfd garbage", "not a Zstandard file"),
         (b"{\"a\":\n", "line 1: not a JSON object"),
     ] {
         fs::write(file, bytes).unwrap();

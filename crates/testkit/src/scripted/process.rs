@@ -46,7 +46,7 @@ fn size(text: &str) -> Result<usize, ScriptError> {
         Some(of) => of,
         None => (text.strip_suffix("kB").unwrap_or(text), if text.ends_with("kB") { 1000 } else { 1 }),
     };
-    let number: usize = number.parse().map_err(|_no_number| format!("{text}: no size, such as 100MB"))?;
+    let number: usize = number.parse().map_err(|_no_number| format!("invalid size '{text}': expected a number such as 100MB"))?;
     Ok(number * factor)
 }
 
@@ -93,7 +93,7 @@ fn signal_by_name(name: &str) -> Result<Signal, ScriptError> {
         "SIGSEGV" => Signal::SEGV,
         "SIGTERM" => Signal::TERM,
         "SIGINT" => Signal::INT,
-        other => return Err(format!("{other}: no signal that is known here").into()),
+        other => return Err(format!("unknown signal '{other}'").into()),
     })
 }
 

@@ -11,7 +11,7 @@ mod logs;
 mod metrics;
 mod provider;
 
-use runtap_clr::lines::{Choice, Chooser, Lines, Live, Style};
+use runtap_clr::lines::{Choice, Chooser, Lines, LiveLines, Style};
 use runtap_diag::blocking::{Client, Session};
 use runtap_diag::{Level, Provider, SessionConfig};
 use runtap_diag_server::{Builder, EventPipe, Limits, ProcessDescription, ServerThread};
@@ -120,7 +120,7 @@ impl Recording {
 fn decoded(bytes: &[u8], whole: bool) -> Vec<Value> {
     let mut lines = Vec::new();
     let mut live =
-        Live::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut lines));
+        LiveLines::new(Lines::new(Chooser::new(Choice::default(), None), Style::Json, false, &mut lines));
     live.feed(bytes, |_| {}).unwrap();
     live.finish(|_| {}).unwrap();
     assert_eq!(live.lost(), 0);

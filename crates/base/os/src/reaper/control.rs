@@ -20,7 +20,7 @@ pub struct ProcessReaper {
 
 impl ProcessReaper {
     /// Creates the command line `words` with a reaper: this program, started with `arguments` that make it call
-    /// [`keep`](crate::reaper::keep).
+    /// [`run_reaper`](crate::reaper::run_reaper).
     ///
     /// # Errors
     /// If no socket can be created, or the path of this program is unknown.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! This module contains both ends of that socket. The reaper is the program itself, started by [`ProcessReaper`] with
-//! arguments that make it call [`keep`]. Windows needs no reaper: a job object serves the same purpose.
+//! arguments that make it call [`run_reaper`]. Windows needs no reaper: a job object serves the same purpose.
 //!
 //! The reaper reports numbers of four bytes in native byte order on the socket: the `errno` of starting the command (0
 //! on success), its process id, and finally its wait status as returned by `waitpid`. The program sends a byte before
@@ -21,4 +21,4 @@ mod process;
 
 #[cfg(unix)]
 pub use control::{Control, ProcessReaper, SupervisedCommand};
-pub use process::keep;
+pub use process::run_reaper;

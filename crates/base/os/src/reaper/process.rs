@@ -32,7 +32,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If standard input is not a socket, or signal handlers cannot be installed. A command that cannot be started is
 /// reported on the socket.
-pub fn keep(command_line: &[OsString], leaves_group: bool) -> io::Result<()> {
+pub fn run_reaper(command_line: &[OsString], leaves_group: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(run(command_line))?;
     // The group belongs to the reaper unless it was started manually.

@@ -14,7 +14,7 @@ use super::root::{Root, open_beneath, open_beneath_no_symlinks};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
     /// A path in the file system of this process.
-    Ours(PathBuf),
+    Own(PathBuf),
     /// A path below the root directory of a process.
     Root(PathBuf),
     /// A path relative to the working directory of a process.
@@ -27,7 +27,7 @@ impl Location {
     pub fn of(path: &Path, foreign: bool) -> Self {
         match path.is_absolute() {
             true if foreign => Self::Root(path.to_owned()),
-            true => Self::Ours(path.to_owned()),
+            true => Self::Own(path.to_owned()),
             false => Self::WorkingDirectory(path.to_owned()),
         }
     }
@@ -36,7 +36,7 @@ impl Location {
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
         match self {
-            Self::Ours(path) => Self::Ours(path.join(name)),
+            Self::Own(path) => Self::Own(path.join(name)),
             Self::Root(path) => Self::Root(path.join(name)),
             Self::WorkingDirectory(path) => Self::WorkingDirectory(path.join(name)),
         }
@@ -48,7 +48,7 @@ impl Location {
     /// If the file cannot be opened.
     pub fn open(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
-            Self::Ours(path) => Root::own()?.open(path, flags),
+            Self::Own(path) => Root::own()?.open(path, flags),
             Self::Root(path) => process.root()?.open(path, flags),
             Self::WorkingDirectory(path) => open_beneath(process.working_directory()?.as_fd(), path, flags),
         }
@@ -60,7 +60,7 @@ impl Location {
     /// If the file cannot be opened; `ELOOP` for a symbolic link.
     pub fn open_no_symlinks(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
-            Self::Ours(path) => Root::own()?.open_no_symlinks(path, flags),
+            Self::Own(path) => Root::own()?.open_no_symlinks(path, flags),
             Self::Root(path) => process.root()?.open_no_symlinks(path, flags),
             Self::WorkingDirectory(path) => {
                 open_beneath_no_symlinks(process.working_directory()?.as_fd(), path, flags)
@@ -77,7 +77,7 @@ impl Location {
             Some((folder.to_owned(), path.file_name()?.to_owned()))
         };
         Some(match self {
-            Self::Ours(path) => parts(path).map(|(folder, name)| (Self::Ours(folder), name))?,
+            Self::Own(path) => parts(path).map(|(folder, name)| (Self::Own(folder), name))?,
             Self::Root(path) => parts(path).map(|(folder, name)| (Self::Root(folder), name))?,
             Self::WorkingDirectory(path) => {
                 parts(path).map(|(folder, name)| (Self::WorkingDirectory(folder), name))?
@@ -86,15 +86,15 @@ impl Location {
     }
 
     /// Returns whether the path is in the file system of this process.
-    pub fn is_ours(&self) -> bool {
-        matches!(self, Self::Ours(_))
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Own(_))
     }
 
     /// Returns the path to display, which goes through `/proc` unless it is in the file system of this process. Not
     /// used to open the file.
     pub fn shown(&self, process: &ProcDir) -> PathBuf {
         match self {
-            Self::Ours(path) => path.clone(),
+            Self::Own(path) => path.clone(),
             Self::Root(path) => {
                 let below = path.strip_prefix("/").unwrap_or(path);
                 process.shown("root").join(below)

@@ -24,7 +24,7 @@ pub(crate) enum Expected {
     /// A specific process, which is running as long as its directory can be read.
     Process { pid: u32, start_time: u64, dir: ProcDir },
     /// Any process: nothing will be sent, or the caller verifies it.
-    Anybody,
+    Any,
 }
 
 /// The state of the process at the other end, according to its pidfd.
@@ -53,7 +53,7 @@ pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
 /// [`ConnectFailure::WrongPeer`] or [`ConnectFailure::UnknownPeer`]; `NotFound` if the process has exited.
 pub(crate) fn check(socket: BorrowedFd<'_>, expected: &Expected) -> Result<(), ConnectFailure> {
     match expected {
-        Expected::Anybody => Ok(()),
+        Expected::Any => Ok(()),
         Expected::OwnUser { name } => own_user(peer(socket)?, *name),
         Expected::Process { pid, start_time, dir } => {
             let (peer, exact) = (peer(socket)?, pidfd_of_peer(socket));

@@ -78,11 +78,11 @@ impl Listener {
     /// Otherwise another process may have taken it, so a first instance is requested again.
     fn again(&self) -> io::Result<NamedPipeServer> {
         let path = self.path.as_os_str();
-        let is_ours = || Arc::strong_count(&self.ours) > 1;
-        if is_ours() {
+        let is_own = || Arc::strong_count(&self.ours) > 1;
+        if is_own() {
             let made = pipe::listen(path, false)?;
             // A client that is connected now has been connected all the time.
-            if is_ours() {
+            if is_own() {
                 return Ok(made);
             }
         }

@@ -8,12 +8,12 @@ use super::{Lines, Matched};
 
 /// Reads a stream in pieces and writes its events as lines.
 #[derive(Debug)]
-pub struct Live<W> {
+pub struct LiveLines<W> {
     reader: InOrder,
     lines: Lines<W>,
 }
 
-impl<W: Write> Live<W> {
+impl<W: Write> LiveLines<W> {
     /// Creates a reader at the start of a stream.
     pub fn new(lines: Lines<W>) -> Self {
         Self { reader: InOrder::new(), lines }

@@ -39,7 +39,7 @@ impl Candidate {
     /// Returns the location of its temporary directory.
     pub(super) fn temp_dir(&self, environment: &Environment, system: &System) -> Location {
         match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
-            None if !self.is_foreign() => Location::Ours(system.default_temp.clone()),
+            None if !self.is_foreign() => Location::Own(system.default_temp.clone()),
             tmpdir => self.location(&temp_dir(tmpdir)),
         }
     }

@@ -72,7 +72,7 @@ impl PathCache {
     /// Returns what exists at the location of a socket.
     pub(super) fn look(&mut self, whose: PathOwner<'_>, place: &Location) -> FileStatus {
         let Some((folder, name)) = place.split() else { return FileStatus::Gone };
-        let is_known = |known: &Location, pid: u32| *known == folder && (known.is_ours() || pid == whose.pid);
+        let is_known = |known: &Location, pid: u32| *known == folder && (known.is_own() || pid == whose.pid);
         if !self.last.as_ref().is_some_and(|(known, pid, _)| is_known(known, *pid)) {
             let opened = self.open(whose, &folder, POINT | OFlags::DIRECTORY);
             let opened = opened.and_then(|folder| identity_of(&folder).map(|identity| (folder, identity)));
@@ -139,7 +139,7 @@ mod tests {
         let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
         let mut paths = PathCache::new(0);
         let mut look = |folder: &str| {
-            let place = Location::Ours(temp.path().join(folder).join("x"));
+            let place = Location::Own(temp.path().join(folder).join("x"));
             paths.look(path_owner(&dir), &place)
         };
         assert_eq!(look("own"), FileStatus::NoSocket);
@@ -155,7 +155,7 @@ mod tests {
         symlink("own", temp.path().join("link")).unwrap();
         let dir = ProcDir::open(Path::new("/proc"), "self").unwrap();
         let mut paths = PathCache::new(0);
-        let at = |name: &str| Location::Ours(temp.path().join(name));
+        let at = |name: &str| Location::Own(temp.path().join(name));
         assert!(paths.open(path_owner(&dir), &at("link"), POINT).is_ok());
         paths.links.spend(1000, MAX_MICROS);
         let error = paths.open(path_owner(&dir), &at("link"), POINT).unwrap_err();

@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
         start: u64,
         key: Option<Key>,
     ) -> Vec<FoundSocket> {
-        let directory = Location::Ours(self.system.temp.clone());
+        let directory = Location::Own(self.system.temp.clone());
         let mut found: Vec<_> = names(self.own_temp(), candidate.pid, key)
             .0
             .into_iter()

@@ -11,7 +11,7 @@
 //! let never = std::future::pending();
 //! match prepared.write(&subject, never, &|event| println!("{event:?}")).await? {
 //!     DumpOutcome::Written(dump) => println!("{}: {} bytes", dump.path.display(), dump.bytes),
-//!     DumpOutcome::Interrupted { goes_on, .. } => println!("not waited for: {goes_on:?}"),
+//!     DumpOutcome::Interrupted { still_writing_to, .. } => println!("not waited for: {still_writing_to:?}"),
 //! }
 //! # Ok(()) }
 //! ```

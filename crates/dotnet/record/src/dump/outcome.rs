@@ -18,7 +18,7 @@ pub enum DumpOutcome {
         pid: u32,
         /// Where the target continues to write, as it sees the path, if the request had been sent. The target is stopped until the
         /// dump is complete.
-        goes_on: Option<PathBuf>,
+        still_writing_to: Option<PathBuf>,
     },
 }
 

@@ -65,13 +65,13 @@ impl Prepared {
         let form = match watched {
             Ok(Watched::Done(written)) => written.form,
             Ok(Watched::Interrupted) => {
-                let goes_on = asked.get().then(|| place.theirs().to_owned());
+                let still_writing_to = asked.get().then(|| place.theirs().to_owned());
                 if asked.get() {
                     place.leave();
                 } else {
                     place.clean();
                 }
-                return Ok(DumpOutcome::Interrupted { pid, goes_on });
+                return Ok(DumpOutcome::Interrupted { pid, still_writing_to });
             }
             Err(error) => {
                 let refused =

@@ -16,7 +16,7 @@ mod runtime;
 mod talk;
 
 pub use self::client::{Asking, ask};
-pub use self::playing::{Heard, Playing};
+pub use self::playing::{Playing, ToolConnection};
 pub use self::report::{Difference, Exchange, Report, Verdict};
 pub use self::runtime::{Played, Player};
 pub use self::talk::{Talk, TalkError};

@@ -12,7 +12,7 @@ use crate::record::{Command, Error, Stop, conduct};
 
 /// The way in which tools connect.
 #[derive(Debug)]
-pub enum Heard {
+pub enum ToolConnection {
     /// Tools connect to this listener.
     Listen(Listener),
     /// The replay connects to a tool's port, as a runtime with such a configuration does.
@@ -25,7 +25,7 @@ pub struct Playing {
     /// The player of the recording.
     pub player: Arc<Player>,
     /// The way in which tools connect.
-    pub heard: Heard,
+    pub heard: ToolConnection,
     /// A tool; the replay ends when it exits. Without a tool, the replay ends when everything was played.
     pub command: Option<Command>,
 }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::playing::Heard;
+use super::playing::ToolConnection;
 use super::report::{Exchange, Report, Verdict, differences_of, first_difference};
 use super::talk::{Conversation, Talk, TalkError};
 use crate::record::{Described, Phase};
@@ -81,7 +81,7 @@ impl Player {
     }
 
     /// Plays until the phase ends. Exchanges in progress are completed unless they are aborted too.
-    pub async fn play(self: Arc<Self>, heard: Heard, mut phase: watch::Receiver<Phase>) {
+    pub async fn play(self: Arc<Self>, heard: ToolConnection, mut phase: watch::Receiver<Phase>) {
         let mut connections = JoinSet::new();
         let breaking = phase.clone();
         let closing = async move {
@@ -92,7 +92,7 @@ impl Player {
         };
         tokio::pin!(closing);
         match heard {
-            Heard::Listen(listener) => loop {
+            ToolConnection::Listen(listener) => loop {
                 let accepted = tokio::select! {
                     biased;
                     () = &mut closing => break,
@@ -106,7 +106,7 @@ impl Player {
                     Err(_out_of_descriptors) => tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await,
                 }
             },
-            Heard::Connect(port) => {
+            ToolConnection::Connect(port) => {
                 tokio::select! {
                     () = &mut closing => {}
                     () = Arc::clone(&self).connect_to_tool(&port, &mut connections, &breaking) => {}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runtap_bytefrog::hq::{Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{Configuration, Dialect, Extension, RecordMode, WhenSlow};
-use runtap_jvm::recording::{Folder, Options as Playing, find, replay};
+use runtap_jvm::recording::{Options as Playing, RecordingWriter, find, replay};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
@@ -49,7 +49,7 @@ fn recorded_streams_break_no_rule() {
                     ..demo()
                 },
                 protocol: Settings { dialects, ..Settings::default() },
-                recorder: Some(Arc::new(Folder::create(folder.path()).unwrap())),
+                recorder: Some(Arc::new(RecordingWriter::create(folder.path()).unwrap())),
                 ..Options::default()
             });
             let options = format!(",version={version}");

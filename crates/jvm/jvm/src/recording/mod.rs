@@ -5,7 +5,7 @@
 //! answer questions that arise later. docs/jvm-recordings.md specifies the layout.
 //!
 //! ```text
-//!  hq::Hq ──Recorder──▶ Folder       AGENT.ctl.a2h.bin  AGENT.data0.a2h.bin  …  + .chunks.tsv, marks.tsv
+//!  hq::Hq ──Recorder──▶ RecordingWriter       AGENT.ctl.a2h.bin  AGENT.data0.a2h.bin  …  + .chunks.tsv, marks.tsv
 //!                                        │ find
 //!                                        ▼
 //!                  RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations, damage
@@ -16,7 +16,7 @@
 //!                                        └─ inspect: connections and messages as rows
 //! ```
 //!
-//! - [`Folder`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
+//! - [`RecordingWriter`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
 //!   killed. It does not buffer bytes.
 //! - [`find`] lists the agents of a recording; [`replay`] replays one agent through the state machines of HQ, in
 //!   the order of time. A recording always gives the same trace. The memory used is limited by the limits of the
@@ -62,4 +62,4 @@ pub use profile::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile, views};
 pub use replay::{DEFAULT_SLOW, Damage, Options, ReplayedAgent, replay, replay_with};
 pub use sets::{CalledMethods, Operation, SetRow, combine};
 pub use source::JavaSource;
-pub use writer::Folder;
+pub use writer::RecordingWriter;

@@ -1,6 +1,6 @@
 //! The writer of recordings.
 //!
-//! HQ passes every byte to a [`Folder`]. Nothing is buffered: the bytes are written before the row of the index
+//! HQ passes every byte to a [`RecordingWriter`]. Nothing is buffered: the bytes are written before the row of the index
 //! that covers them, so that a recording is readable if HQ is killed. After a failed write, a file is not written
 //! any more.
 
@@ -29,7 +29,7 @@ pub(crate) const MARKS: &str = "marks.tsv";
 /// A folder that a recording is written to. The files are readable by their owner only, because names of classes
 /// and threads, and values of markers, may be confidential.
 #[derive(Debug)]
-pub struct Folder {
+pub struct RecordingWriter {
     path: PathBuf,
     marks: Mutex<MarksFile>,
 }
@@ -43,7 +43,7 @@ struct MarksFile {
     open: BTreeSet<String>,
 }
 
-impl Folder {
+impl RecordingWriter {
     /// Creates the folder if it does not exist. Its parent must exist, so that a mistyped path creates no folders.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Folder {
     }
 }
 
-impl Recorder for Folder {
+impl Recorder for RecordingWriter {
     fn open(&self, agent: AgentId, connection: Connection) -> io::Result<Box<dyn Tape>> {
         let mut directions = BTreeMap::new();
         for (side, is_hq) in [(Side::Agent, false), (Side::Hq, true)] {

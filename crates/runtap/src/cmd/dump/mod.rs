@@ -71,8 +71,8 @@ async fn dump(
     let show = |event: Event<'_>| show(&event, kind, output);
     match prepared.write(chosen, stops.stopping(), &show).await {
         Ok(DumpOutcome::Written(dump)) => summary::conclude(kind, *dump, output),
-        Ok(DumpOutcome::Interrupted { pid, goes_on }) => {
-            if let Some(theirs) = goes_on {
+        Ok(DumpOutcome::Interrupted { pid, still_writing_to }) => {
+            if let Some(theirs) = still_writing_to {
                 output.warning(format_args!(
                     "the dump continues without runtap: process {pid} is suspended until its createdump has written all of {}",
                     theirs.display()

@@ -102,7 +102,7 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
 
 /// Runs the helper process that kills the processes of a command when runtap exits for any reason.
 pub(super) fn keep(options: &MtpKeep) -> anyhow::Result<u8> {
-    let kept = runtap_os::reaper::keep(&options.command, options.leave_group);
+    let kept = runtap_os::reaper::run_reaper(&options.command, options.leave_group);
     kept.map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
     Ok(exit::OK)
 }

@@ -103,7 +103,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
             }
         }
     };
-    let outcome = done.map_err(|error| expected(exit::OURS, error.to_string(), None))?;
+    let outcome = done.map_err(|error| expected(exit::RUNTAP_FAILED, error.to_string(), None))?;
     report_outcome(&path, &journal, &outcome, &server, output)
 }
 

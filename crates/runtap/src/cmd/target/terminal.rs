@@ -26,7 +26,7 @@ impl Dialogue for Terminal {
     async fn ask(&self, Question { processes, invalid_answer: before }: Question<'_>) -> io::Result<String> {
         let (output, of) = (self.0, processes.len());
         match before {
-            Some(answer) => output.ask(invalid_choice(answer, of)),
+            Some(answer) => output.essential(invalid_choice(answer, of)),
             None => {
                 for (i, process) in processes.iter().enumerate() {
                     let (n, pid, user, name) = (i + 1, process.pid, &process.user, local_name(process));
@@ -35,7 +35,7 @@ impl Dialogue for Terminal {
                 }
             }
         }
-        output.ask(format_args!("Select a process [1-{of}]:"));
+        output.essential(format_args!("Select a process [1-{of}]:"));
         in_a_thread(|| {
             let mut line = String::new();
             io::stdin().lock().read_line(&mut line).map(|_| line)

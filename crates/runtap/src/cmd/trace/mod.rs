@@ -186,7 +186,7 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn ours(error: anyhow::Error) -> anyhow::Error {
     let hint = exit::hint_of(&error);
-    expected(exit::OURS, format!("{error:#}"), hint)
+    expected(exit::RUNTAP_FAILED, format!("{error:#}"), hint)
 }
 
 /// `runtap guard-port`: resumes every runtime that connects to a port, until no process that inherited the port is left.

@@ -76,7 +76,7 @@ pub struct Wrap {
     pub module: Option<PathBuf>,
     /// Whether to print the negotiated protocol version and the command to standard error.
     pub verbose: bool,
-    /// The arguments with which this program runs `runtap_os::reaper::keep` on the arguments that follow.
+    /// The arguments with which this program runs `runtap_os::reaper::run_reaper` on the arguments that follow.
     pub keeper: Vec<OsString>,
 }
 

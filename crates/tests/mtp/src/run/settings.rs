@@ -49,7 +49,7 @@ pub struct RunSpec {
     pub live_output: bool,
     /// The keeper of files that applications report. `None` if files are not copied.
     pub keeper: Option<Arc<dyn ArtifactKeeper>>,
-    /// The arguments with which another instance of this program runs `runtap_os::reaper::keep` on the arguments that
+    /// The arguments with which another instance of this program runs `runtap_os::reaper::run_reaper` on the arguments that
     /// follow. Such a reaper terminates the processes that a test application started, even if this process is killed.
     /// Empty to run applications without a reaper. Not used on Windows, where job objects are used instead.
     pub process_keeper: Vec<OsString>,

@@ -12,7 +12,7 @@ use runtap_bytefrog::control::ClassFilter;
 use runtap_bytefrog::hq::{Hq, Options, Recorder, UnknownUser, allowed_users};
 use runtap_bytefrog_proto::{Configuration, Extension, Mode, RecordMode, WhenSlow as Slow};
 use runtap_jvm::agents::{AgentWatch, PatternRole, PatternsError, TargetAgents, Weight, check_patterns};
-use runtap_jvm::recording::Folder;
+use runtap_jvm::recording::RecordingWriter;
 use runtap_os::allow_many_files;
 use runtap_record::Stops;
 use runtap_text::jvm::{AgentRates, NoticeLine, notice_lines};
@@ -166,7 +166,7 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
 
 /// Creates the directory in which connections are recorded.
 fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
-    match Folder::create(path) {
+    match RecordingWriter::create(path) {
         Ok(folder) => Ok(Arc::new(folder)),
         // This error already names the cause and a hint.
         Err(runtap_jvm::recording::Error::Output(error)) => Err(error.into()),
