@@ -75,7 +75,9 @@ fn json_output_has_a_line_for_each_event_or_one_document() {
     assert!(end["interrupted"].is_null());
     let stopped = ["--format", "json", "--summary", "--timeout", "1500ms"];
     let Some(told) = finished(&stopped, "slow:50:20000") else { return };
-    assert!(told.expect_code(3).says("the time limit of the run has elapsed").json()["interrupted"].is_string());
+    assert!(
+        told.expect_code(3).says("the time limit of the run has elapsed").json()["interrupted"].is_string()
+    );
     let Some(told) = finished(&["--format", "json", "--summary"], "fast:3") else { return };
     let summary = told.expect_code(0).json();
     assert_eq!(

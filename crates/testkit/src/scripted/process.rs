@@ -46,7 +46,9 @@ fn size(text: &str) -> Result<usize, ScriptError> {
         Some(of) => of,
         None => (text.strip_suffix("kB").unwrap_or(text), if text.ends_with("kB") { 1000 } else { 1 }),
     };
-    let number: usize = number.parse().map_err(|_no_number| format!("invalid size '{text}': expected a number such as 100MB"))?;
+    let number: usize = number
+        .parse()
+        .map_err(|_no_number| format!("invalid size '{text}': expected a number such as 100MB"))?;
     Ok(number * factor)
 }
 
