@@ -211,10 +211,7 @@ fn mistakes_have_a_place() {
 fn an_unknown_profile_is_told_with_the_nearest() {
     let config: Config = "[test.profile.nightly]\n[test.profile.ci]".parse().unwrap();
     let error = |name| config.options(Some(name)).unwrap_err().to_string();
-    assert_eq!(
-        error("nights"),
-        "there is no profile 'nights' in the configuration; did you mean 'nightly'?"
-    );
+    assert_eq!(error("nights"), "there is no profile 'nights' in the configuration; did you mean 'nightly'?");
     assert_eq!(
         error("release"),
         "there is no profile 'release' in the configuration; valid profiles: ci, nightly"
