@@ -7,6 +7,6 @@ use std::io;
 ///
 /// # Errors
 /// Always.
-pub fn keep(_command_line: &[OsString], _leaves_group: bool) -> io::Result<()> {
+pub fn run_reaper(_command_line: &[OsString], _leaves_group: bool) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -183,8 +183,8 @@ fn report_plan_error(error: &PlanError, request: &Request, output: Output) -> an
 /// Prints what an application printed on standard error, below its error.
 fn print_output(stdout: &str, stderr: &str, output: Output) {
     for (name, text) in printed(stdout, stderr) {
-        output.ask(format_args!("  {name}:"));
-        text.lines().for_each(|line| output.ask(line));
+        output.essential(format_args!("  {name}:"));
+        text.lines().for_each(|line| output.essential(line));
     }
 }
 
