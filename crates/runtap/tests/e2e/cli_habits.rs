@@ -78,7 +78,7 @@ fn a_dash_is_stdin() {
     }
     let mut nowhere = command(["convert", "-", "--to", "folded"]);
     nowhere.stdin(File::open(&file).unwrap()).stdout(std::process::Stdio::piped());
-    Running::start_as_it_is(nowhere).wait().expect_code(2).says("give -o");
+    Running::start_as_it_is(nowhere).wait().expect_code(2).says("use -o");
 }
 
 /// The events of the copy equal those of the first format: their numbers, names, fields and stacks.

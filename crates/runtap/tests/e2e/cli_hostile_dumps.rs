@@ -317,7 +317,7 @@ fn a_file_that_is_not_a_core_is_not_kept() {
     let attacks: [Attack; 2] = [text, program];
     for (attack, is_fetched) in attacks.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let (told, files) = dump(is_fetched, attack);
-        told.expect_code(1).says("not a core file").says("nothing is kept");
+        told.expect_code(1).says("not a core file").says("The invalid file was deleted");
         assert_eq!(files, []);
     }
 }

@@ -318,7 +318,7 @@ fn scripts_command_agents() {
     let status = send("status").expect_code(0).json();
     assert_eq!((&status["type"], &status["agents"][0]["mode"]), (&"status".into(), &"tracing".into()));
     assert_eq!(send("report 0").expect_code(0).json()["schema"], "runtap.jvm/1");
-    send("dance").expect_code(2).says("'dance' is no command");
+    send("dance").expect_code(2).says("'dance' is not a command");
     agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).unwrap();
     collector.wait_for("agent 0 ended");
     send("quit").expect_code(0);

@@ -253,7 +253,7 @@ fn progress_is_not_drawn_over_messages_of_a_test_run() {
     let (text, code) = terminal.wait();
     assert_eq!(code, Some(3), "{text}");
     let screen = screen.lock().unwrap();
-    let (before, _) = screen.split_once("stopping: ").unwrap();
+    let (before, _) = screen.split_once("Stopping: ").unwrap();
     assert!(before.ends_with("\r\x1b[K\x1b[B\x1b[J\x1b[A"), "the state is erased first: {before:?}");
     let states = text.lines().map(|line| line.trim_end_matches('\r')).filter(|line| line.contains(" done, "));
     for line in states {

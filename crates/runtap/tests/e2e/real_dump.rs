@@ -163,7 +163,7 @@ fn a_folder_that_the_target_may_not_write_to(runtime: &RealRuntime) -> Result<()
         told.expect_code(0);
         let summary = told.json();
         assert_eq!(summary["path"], path.to_str().unwrap());
-        told.says("fetched").says("is not permitted to write");
+        told.says("runtap copies it from there").says("is not permitted to write");
         let theirs = summary["target_path"].as_str().unwrap();
         assert!(theirs.starts_with(target.temp.path().to_str().unwrap()), "{theirs}");
         assert_core(&path, target.pid(), &[]);
@@ -281,7 +281,7 @@ fn a_program_with_the_rights_of_another(runtime: &RealRuntime) -> Result<(), Ski
     fs::create_dir(&place).unwrap();
     let mut dump = command(["dump", &target.p(), "--type", "mini", "--crashreport", "-o"]);
     dump.arg(place.join("x.core"));
-    run(dump).expect_code(0).says("fetched");
+    run(dump).expect_code(0).says("runtap copies it from there");
     assert_core(&place.join("x.core"), target.pid(), &[]);
     target.still_answers();
     Ok(())
@@ -339,7 +339,7 @@ fn an_interrupted_dump_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     assert!(!path.exists());
     // The message has the file's name, which is not the requested one: that appears only when the dump is complete.
     let said = said();
-    let (_, place) = said.split_once("the whole of ").unwrap();
+    let (_, place) = said.split_once("has written all of ").unwrap();
     let place = Path::new(place.lines().next().unwrap());
     assert_eq!(place.parent(), Some(target.temp.path()));
     signal(Signal::CONT);

@@ -151,7 +151,7 @@ fn change(pid: u32, outside: &Path, profiler: &Path) -> Result<(), Skip> {
         "json",
     ];
     let told = runtap(dump);
-    told.expect_code(0).says("fetched");
+    told.expect_code(0).says("runtap copies it from there");
     let summary = told.json();
     assert_eq!((&summary["pid"], &summary["verified"]), (&Value::from(pid), &Value::from(true)));
     let theirs = summary["target_path"].as_str().unwrap();

@@ -1,5 +1,7 @@
 //! A recording as a conversation: connections and decoded messages, for display.
 
+use std::collections::HashSet;
+
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::render::{self, fields};
 use runtap_bytefrog_proto::{Decoder, Dialect, Side, Stream as Direction};
@@ -176,7 +178,7 @@ fn each_entry<E>(
     take: &mut dyn FnMut(Entry) -> Result<(), E>,
     convert: fn(Error) -> E,
 ) -> Result<(), E> {
-    let mut open: Vec<Connection> = Vec::new();
+    let mut open: HashSet<Connection> = HashSet::new();
     let mut buffer = vec![0; READ_SIZE];
     let mut has_said_hello = false;
     while let Some((index, at)) = earliest(streams, has_said_hello) {
@@ -184,8 +186,7 @@ fn each_entry<E>(
         let StreamName { agent, connection, side } = stream.files.name.clone();
         has_said_hello |= (connection, side) == (Connection::Control, Side::Agent);
         let (t, conn) = (seconds(at), format!("{agent}.{connection}"));
-        if !open.contains(&connection) {
-            open.push(connection);
+        if open.insert(connection) {
             take(Entry::Open(Open { t, conn: conn.clone(), ..Open::default() }))?;
         }
         let dir = Bytefrog::name(if side == Side::Agent { From::FromClient } else { From::FromServer });
