@@ -198,7 +198,7 @@ fn a_stopped_process_is_reported(runtime: &RealRuntime) -> Result<(), Skip> {
     doctor
         .expect_code(3)
         .says("no process that looks like .NET or Java is named")
-        .says("did not answer")
+        .says("did not respond")
         .says(&p);
     kill_process(pid, Signal::CONT).unwrap();
     target.still_answers();
