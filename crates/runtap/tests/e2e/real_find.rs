@@ -236,7 +236,7 @@ fn the_name_that_ps_shows_can_be_used(runtime: &RealRuntime) -> Result<(), Skip>
     let told = runtap(info);
     told.expect_code(3)
         .says("no .NET or Java process is named 'meters'")
-        .says("did not answer")
+        .says("did not respond")
         .says(&target.p());
     drop(silent);
     assert_eq!(json(info)["pid"], target.pid());

@@ -287,7 +287,7 @@ fn attach_and_detach(jdk: &Jdk, pid: u32) {
         let [entries, ..] = calls(&agents(&document)[0], "shop/Work.work");
         (entries > 20).then_some(())
     });
-    runtap(["jvm", "detach", &p]).expect_code(0).says("the agent has left process");
+    runtap(["jvm", "detach", &p]).expect_code(0).says("the agent had already left process");
 }
 
 /// A main method that runs all the time was called before the agent was loaded: it must not be reported as never
@@ -405,9 +405,9 @@ fn expressions_are_checked_first() {
     let made = folder.path().join("made");
     let mut run = command(["jvm", "run", "--include", "^app/(a|b", "--", "touch"]);
     run.arg(&made);
-    runtap_testkit::run(run).expect_code(2).says("--include '^app/(a|b'").says("(character 6)");
+    runtap_testkit::run(run).expect_code(2).says("--include: '^app/(a|b'").says("(character 6)");
     assert!(!made.exists());
-    runtap(["jvm", "attach", "1", "--exclude", "["]).expect_code(2).says("--exclude '['");
+    runtap(["jvm", "attach", "1", "--exclude", "["]).expect_code(2).says("--exclude: '['");
     runtap(["jvm", "hq", "--listen", "127.0.0.1:0", "--include", "x)"]).expect_code(2).says("(character 2)");
 }
 
@@ -500,7 +500,7 @@ fn of_version_4() -> Result<(), Skip> {
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
     let hq = runtap_bytefrog::hq::Hq::listen(any, options, |_, _| {}).unwrap();
     let p = program.id().to_string();
-    runtap(["jvm", "attach", &p, "--hq", &hq.address().to_string()]).expect_code(0).says("dials");
+    runtap(["jvm", "attach", &p, "--hq", &hq.address().to_string()]).expect_code(0).says("connects to");
     eventually("calls arrive", || {
         let report = hq.report(runtap_bytefrog::hq::AgentId(0)).ok()?;
         assert_eq!(report.dialect, runtap_bytefrog_proto::Dialect::V4);
