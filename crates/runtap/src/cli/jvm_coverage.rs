@@ -73,6 +73,6 @@ mod tests {
         let named = CoverageFile { format: Format::Jacoco, path: Some("a=b.xml".into()) };
         assert_eq!(parse_coverage_file("JaCoCo=a=b.xml"), Ok(named));
         assert_eq!(parse_coverage_file("lcov="), Err("a path is missing behind '='".to_owned()));
-        assert!(parse_coverage_file("emma").unwrap_err().contains("one of lcov, jacoco, cobertura"));
+        assert!(parse_coverage_file("emma").unwrap_err().contains("valid values: lcov, jacoco, cobertura"));
     }
 }
