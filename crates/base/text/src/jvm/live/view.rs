@@ -33,7 +33,7 @@ const HELP: [&str; 19] = [
     "t, T           the next thread, the one before; all",
     "r, Esc         count from now on; from the beginning",
     "b              start the program",
-    "p              pause the program in its next call, or resume",
+    "p              pause in the next traced call, or resume",
     "u              suspend recording, or record again",
     "x x            stop the agent: its program continues untraced",
     "q, Ctrl-C      stop all agents, end with the report",
