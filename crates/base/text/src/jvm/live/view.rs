@@ -35,7 +35,7 @@ const HELP: [&str; 19] = [
     "b              start the program",
     "p              pause in the next traced call, or resume",
     "u              suspend recording, or record again",
-    "x x            stop the agent: its program continues untraced",
+    "x x            stop the agent; the program continues",
     "q, Ctrl-C      stop all agents, end with the report",
     "",
     "self: time in a method; total: with all that it calls;",
