@@ -126,7 +126,7 @@ fn another_users_process(runtime: &RealRuntime) -> Result<(), Skip> {
     listed.expect_code(0).says("use --all-users (or run as root)");
     let document = run(place.command(&NOBODY, ["ps", "--format", "json"])).json();
     assert!(document["of_other_users"].as_u64().unwrap() >= 1, "{document:#}");
-    run(place.command(&NOBODY, ["ps", "spin"])).expect_code(3).says("of other users");
+    run(place.command(&NOBODY, ["ps", "spin"])).expect_code(3).says("use --all-users (or run as root)");
     let everybody = run(place.command(&NOBODY, ["ps", "--all-users", "--format", "json"])).json();
     assert_eq!(everybody["of_other_users"], 0);
     Ok(())
