@@ -188,27 +188,31 @@ struct Parser<'a, F> {
 
 impl<C, F: FnMut(&mut Scanner<'_>) -> Result<C, FilterError>> Parser<'_, F> {
     fn or(&mut self, depth: u32) -> Result<Expression<C>, FilterError> {
-        let first = self.and(depth)?;
-        let mut others = Vec::new();
-        while self.joined("or", "||", "|") {
-            others.push(self.and(depth)?);
-        }
-        Ok(join(first, others, Expression::Or))
+        self.joined("or", ["||", "|"], depth, Self::and, Expression::Or)
     }
 
     fn and(&mut self, depth: u32) -> Result<Expression<C>, FilterError> {
-        let first = self.not(depth)?;
-        let mut others = Vec::new();
-        while self.joined("and", "&&", "&") {
-            others.push(self.not(depth)?);
-        }
-        Ok(join(first, others, Expression::And))
+        self.joined("and", ["&&", "&"], depth, Self::not, Expression::And)
     }
 
-    fn joined(&mut self, keyword: &str, twice: &str, once: &str) -> bool {
-        self.scanner.skip_blanks();
-        let symbol = self.has_symbols && (self.scanner.take(twice) || self.scanner.take(once));
-        symbol || self.scanner.take_keyword(keyword)
+    /// Parses parts between which a keyword or one of its symbols stands.
+    fn joined(
+        &mut self,
+        keyword: &str,
+        symbols: [&str; 2],
+        depth: u32,
+        part: fn(&mut Self, u32) -> Result<Expression<C>, FilterError>,
+        join: fn(Vec<Expression<C>>) -> Expression<C>,
+    ) -> Result<Expression<C>, FilterError> {
+        let mut parts = vec![part(self, depth)?];
+        loop {
+            self.scanner.skip_blanks();
+            let is_symbol = self.has_symbols && symbols.into_iter().any(|symbol| self.scanner.take(symbol));
+            if !is_symbol && !self.scanner.take_keyword(keyword) {
+                return Ok(if parts.len() > 1 { join(parts) } else { parts.swap_remove(0) });
+            }
+            parts.push(part(self, depth)?);
+        }
     }
 
     fn not(&mut self, depth: u32) -> Result<Expression<C>, FilterError> {
@@ -229,16 +233,4 @@ impl<C, F: FnMut(&mut Scanner<'_>) -> Result<C, FilterError>> Parser<'_, F> {
         }
         Err(self.scanner.expected("expected 'and', 'or' or ')'"))
     }
-}
-
-fn join<C>(
-    first: Expression<C>,
-    mut others: Vec<Expression<C>>,
-    with: impl FnOnce(Vec<Expression<C>>) -> Expression<C>,
-) -> Expression<C> {
-    if others.is_empty() {
-        return first;
-    }
-    others.insert(0, first);
-    with(others)
 }
