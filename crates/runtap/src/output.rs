@@ -5,8 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-use runtap_target::messages::Message;
-use runtap_text::document::Remark;
+use runtap_model::Message;
 pub(crate) use runtap_text::terminal_size::size;
 use runtap_text::terminal_size::{stderr_columns, stdout_columns};
 pub(crate) use runtap_text::{Clean, DIM};
@@ -86,8 +85,12 @@ impl Output {
     }
 
     /// Starts a JSON document that contains a list whose elements are written one at a time.
-    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> json::StdoutList<H> {
-        json::StdoutList::new(head, list)
+    pub(crate) fn list(
+        self,
+        head: &impl Serialize,
+        list: &str,
+    ) -> io::Result<json::ListDocument<io::Stdout>> {
+        json::ListDocument::new(io::stdout(), head, list)
     }
 
     /// Writes a result as one line of JSON.
@@ -165,16 +168,6 @@ impl Output {
     pub(crate) fn note(self, text: impl Display) {
         if !self.quiet {
             self.line(Clean(&text.to_string()));
-        }
-    }
-
-    /// Prints notes and warnings.
-    pub(crate) fn remarks(self, remarks: impl IntoIterator<Item = Remark>) {
-        for remark in remarks {
-            match remark {
-                Remark::Note(text) => self.note(text),
-                Remark::Warning(text) => self.warning(text),
-            }
         }
     }
 

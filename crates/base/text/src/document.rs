@@ -18,7 +18,7 @@ pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
 pub use crate::program::{LicensesDocument, VersionDocument};
 pub use crate::repair::RepairDocument;
 pub use crate::router::RouterDocument;
-pub use crate::trace::{Remark, TraceDocument, TracedProcess};
+pub use crate::trace::{TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;
 pub use crate::transcript::{
     DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptHead, TranscriptTail,

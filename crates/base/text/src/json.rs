@@ -15,27 +15,33 @@ pub fn write_line(out: &mut impl io::Write, value: &impl Serialize) -> io::Resul
     write(out, serde_json::to_string(value)?)
 }
 
-/// Writes a document with one long list, whose elements are written immediately and not kept in memory.
+/// Writes a document with one long list, whose elements are written immediately and not kept in memory. Nothing is
+/// written before the first element or the end, so that an unreadable input leaves no document.
 ///
 /// The result is the same as that of [`write_document`] for an object with the members of the head, the list, and the
 /// members of the tail.
 #[derive(Debug)]
 pub struct ListDocument<W: io::Write> {
     out: io::BufWriter<W>,
+    /// The text up to the first element, until it is written.
+    start: Option<String>,
     has_elements: bool,
 }
 
 impl<W: io::Write> ListDocument<W> {
-    /// Starts a document. `head` is an object with at least one member, `list` the name of the list.
+    /// Creates a document. `head` is an object with at least one member, `list` the name of the list.
     ///
     /// # Errors
-    /// If writing fails.
-    pub fn start(out: W, head: &impl Serialize, list: &str) -> io::Result<Self> {
-        let mut out = io::BufWriter::with_capacity(1 << 16, out);
+    /// If the head is not JSON.
+    pub fn new(out: W, head: &impl Serialize, list: &str) -> io::Result<Self> {
         let head = harmless(serde_json::to_string_pretty(head)?);
         let members = head.strip_suffix("\n}").unwrap_or(&head);
-        write!(out, "{members},\n  {}: [", harmless(serde_json::to_string(list)?))?;
-        Ok(Self { out, has_elements: false })
+        let start = Some(format!("{members},\n  {}: [", harmless(serde_json::to_string(list)?)));
+        Ok(Self { out: io::BufWriter::with_capacity(1 << 16, out), start, has_elements: false })
+    }
+
+    fn write_start(&mut self) -> io::Result<()> {
+        self.start.take().map_or(Ok(()), |start| self.out.write_all(start.as_bytes()))
     }
 
     /// Writes the next element of the list.
@@ -43,6 +49,7 @@ impl<W: io::Write> ListDocument<W> {
     /// # Errors
     /// If writing fails.
     pub fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
+        self.write_start()?;
         let comma = if std::mem::replace(&mut self.has_elements, true) { "," } else { "" };
         write!(self.out, "{comma}\n    ")?;
         // JSON strings contain no line breaks; all of them are between values.
@@ -59,52 +66,12 @@ impl<W: io::Write> ListDocument<W> {
     /// # Errors
     /// If writing fails.
     pub fn finish(mut self, tail: &impl Serialize) -> io::Result<()> {
+        self.write_start()?;
         let tail = harmless(serde_json::to_string_pretty(tail)?);
         let members = tail.strip_prefix('{').unwrap_or(&tail);
         let end = if self.has_elements { "\n  ]" } else { "]" };
         writeln!(self.out, "{end},{members}")?;
         self.out.flush()
-    }
-}
-
-/// A JSON document with a long list on stdout. Nothing is printed before the first element or the end, so that an
-/// unreadable input leaves no document.
-#[derive(Debug)]
-pub struct StdoutList<H> {
-    head: H,
-    name: &'static str,
-    document: Option<ListDocument<io::StdoutLock<'static>>>,
-}
-
-impl<H: Serialize> StdoutList<H> {
-    /// Creates a document. `head` is an object with at least one member, `name` the name of the list.
-    pub fn new(head: H, name: &'static str) -> Self {
-        Self { head, name, document: None }
-    }
-
-    fn document(&mut self) -> io::Result<&mut ListDocument<io::StdoutLock<'static>>> {
-        let document = match self.document.take() {
-            Some(document) => document,
-            None => ListDocument::start(io::stdout().lock(), &self.head, self.name)?,
-        };
-        Ok(self.document.insert(document))
-    }
-
-    /// Writes the next element.
-    ///
-    /// # Errors
-    /// Writing failed.
-    pub fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
-        self.document()?.element(element)
-    }
-
-    /// Writes the rest of the document.
-    ///
-    /// # Errors
-    /// Writing failed.
-    pub fn finish(mut self, tail: &impl Serialize) -> io::Result<()> {
-        self.document()?;
-        self.document.map_or(Ok(()), |document| document.finish(tail))
     }
 }
 
@@ -170,7 +137,7 @@ mod tests {
             let (mut whole, mut streamed) = (Vec::new(), Vec::new());
             write_document(&mut whole, &Whole { schema: "s", rows, end: 1 }).unwrap();
             let mut list =
-                ListDocument::start(&mut streamed, &serde_json::json!({"schema": "s"}), "rows").unwrap();
+                ListDocument::new(&mut streamed, &serde_json::json!({"schema": "s"}), "rows").unwrap();
             for row in rows {
                 list.element(row).unwrap();
             }

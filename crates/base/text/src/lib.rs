@@ -61,7 +61,7 @@ pub use runtap_model::text::{Clean, acts_unseen, one_line};
 pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::{layout_heading, layout_row};
-pub use self::notes::{conversion_remark, lost_events, unmet_remarks};
+pub use self::notes::{conversion_message, lost_events, unmet_messages};
 pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};

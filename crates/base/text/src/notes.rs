@@ -1,34 +1,34 @@
-//! Remarks about events and files: what is missing from a recording, a file or a selection, and why.
+//! Messages about events and files: what is missing from a recording, a file or a selection, and why.
 
 use std::time::Duration;
 
 use runtap_clr::lines::{Matched, NameOf, Unmet};
 use runtap_convert::Note;
+use runtap_model::Message;
 use runtap_model::Unit;
 
 use crate::advice;
-use crate::document::Remark;
 use crate::units::{Bytes, Count, Nanoseconds, Things};
 
 /// Returns the remark for a note about the result of a conversion, or `None` if the summary shows it.
-pub fn conversion_remark(note: &Note) -> Option<Remark> {
+pub fn conversion_message(note: &Note) -> Option<Message> {
     Some(match note {
         Note::Written(_) => return None,
         Note::Malformed(events) => {
-            Remark::Warning(format!("skipped {}: the payload can't be read", Things(*events, "event")))
+            Message::Warning(format!("skipped {}: the payload can't be read", Things(*events, "event")))
         }
-        Note::Lost { events, skipped } => Remark::Warning(lost_events(*events, *skipped)),
-        Note::Nameless { nameless, all } => Remark::Note(format!(
+        Note::Lost { events, skipped } => Message::Warning(lost_events(*events, *skipped)),
+        Note::Nameless { nameless, all } => Message::Note(format!(
             "{} of {} frames are addresses without a method name. {}",
             Count(*nameless),
             Count(*all),
             advice::NAMES
         )),
-        Note::LacksResumptions => Remark::Warning(format!(
+        Note::LacksResumptions => Message::Warning(format!(
             "code that ran after an await may be shown as [awaiting] or belong to no request; {}",
             advice::RESUMPTIONS
         )),
-        Note::DeepStacks { deep, most } => Remark::Note(format!(
+        Note::DeepStacks { deep, most } => Message::Note(format!(
             "{} truncated to the first {} frames; the deepest has {}; --max-depth changes the limit",
             Things(deep.stacks as u64, "stack"),
             if deep.at_leaf > 0 {
@@ -38,14 +38,14 @@ pub fn conversion_remark(note: &Note) -> Option<Remark> {
             },
             Things(deep.deepest as u64, "frame")
         )),
-        Note::EndsEarly { format, end_ns, max_bytes } => Remark::Warning(format!(
+        Note::EndsEarly { format, end_ns, max_bytes } => Message::Warning(format!(
             "the {} file ends {:.3} s after the start of the recording: the complete file would be larger than {}; --max-size \
              changes the limit",
             format.name(),
             Duration::from_nanos(*end_ns).as_secs_f64(),
             Bytes(*max_bytes)
         )),
-        Note::NarrowBranches { format, view, least, max_bytes } => Remark::Warning(format!(
+        Note::NarrowBranches { format, view, least, max_bytes } => Message::Warning(format!(
             "the {} file has branches of less than {} added to their callers: the complete file would be larger than {}; \
              --max-size changes the limit",
             format.name(),
@@ -57,9 +57,9 @@ pub fn conversion_remark(note: &Note) -> Option<Remark> {
             Bytes(*max_bytes)
         )),
         Note::Doubtful { format, shown, doubtful } => {
-            Remark::Warning(format!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)))
+            Message::Warning(format!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)))
         }
-        Note::AllSamples { format, view, shown, all } => Remark::Warning(format!(
+        Note::AllSamples { format, view, shown, all } => Message::Warning(format!(
             "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \
              marks running threads as waiting (.NET 9 does); use --view cpu to show only those",
             Count(*shown),
@@ -85,7 +85,7 @@ pub fn lost_events(events: u64, skipped: bool) -> String {
 }
 
 /// Returns warnings about names in a selection that no event has, and if no event matched. Each starts with `subject`.
-pub fn unmet_remarks(matched: &Matched, has_filter: bool, subject: &str) -> Vec<Remark> {
+pub fn unmet_messages(matched: &Matched, has_filter: bool, subject: &str) -> Vec<Message> {
     let lacking = |Unmet { of, name, nearest }: &Unmet| {
         let lacking = match of {
             NameOf::Provider => format!("no event has a provider named '{name}'"),
@@ -95,13 +95,13 @@ pub fn unmet_remarks(matched: &Matched, has_filter: bool, subject: &str) -> Vec<
         let prefix = if *of == NameOf::Field { "payload." } else { "" };
         let meant =
             nearest.as_ref().map(|near| format!("; did you mean '{prefix}{near}'?")).unwrap_or_default();
-        Remark::Warning(format!("{subject}{lacking}{meant}"))
+        Message::Warning(format!("{subject}{lacking}{meant}"))
     };
-    let mut remarks: Vec<_> = matched.unmet.iter().map(lacking).collect();
+    let mut messages: Vec<_> = matched.unmet.iter().map(lacking).collect();
     if matched.taken == 0 && matched.events > 0 {
         let options = if has_filter { "--filter" } else { "--provider" };
         let events = Things(matched.events, "event");
-        remarks.push(Remark::Warning(format!("{subject}none of {events} matches {options}")));
+        messages.push(Message::Warning(format!("{subject}none of {events} matches {options}")));
     }
-    remarks
+    messages
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use runtap_model::Message;
 use serde::Serialize;
 
 use crate::document::{OutputFile, Partial};
@@ -66,15 +67,6 @@ pub struct TracedProcess {
     pub is_readable: bool,
 }
 
-/// A remark about a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Remark {
-    /// A note.
-    Note(String),
-    /// A warning that the recording may be useless.
-    Warning(String),
-}
-
 impl Default for TraceDocument {
     /// Creates the document without processes.
     fn default() -> Self {
@@ -125,16 +117,16 @@ impl TraceDocument {
         self.outputs.extend(outputs);
     }
 
-    /// Returns the remarks about each process, in their order.
-    pub fn remarks(&self) -> impl Iterator<Item = Remark> {
+    /// Returns the messages about each process, in their order.
+    pub fn messages(&self) -> impl Iterator<Item = Message> {
         let several = self.processes.len() > 1;
         self.processes.iter().flat_map(move |process| {
             let whose = if several { format!(" of process {}", process.pid) } else { String::new() };
             let partial = process.partial.as_ref().map(|partial| {
                 let rest = if process.is_readable { "; what was received is readable" } else { "" };
-                Remark::Warning(format!("the recording{whose} is partial: {}{rest}", partial.reason))
+                Message::Warning(format!("the recording{whose} is partial: {}{rest}", partial.reason))
             });
-            let note = move |note: &String| Remark::Note(format!("note{whose}: {note}"));
+            let note = move |note: &String| Message::Note(format!("note{whose}: {note}"));
             process.notes.iter().map(note).chain(partial)
         })
     }

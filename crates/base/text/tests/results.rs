@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Shares, Weights};
+use runtap_model::Message;
 use runtap_model::{Unit, View};
 use runtap_text::document::{
     DumpDocument, EnvironmentDocument, InfoDocument, LicensesDocument, OutputFile, Partial, ProfileRow,
-    ProfilesDocument, ProviderRow, Remark, RouterDocument, TraceDocument, TracedProcess, Variable,
-    VersionDocument,
+    ProfilesDocument, ProviderRow, RouterDocument, TraceDocument, TracedProcess, Variable, VersionDocument,
 };
 use runtap_text::{DiffText, Print, TextOptions};
 
@@ -89,12 +89,12 @@ fn a_recording_that_was_made() {
     let file = "app.nettrace  nettrace  1.5 kB\n";
     assert_eq!(text(&trace, &PLAIN), [file, file].concat());
 
-    assert_eq!(trace.remarks().count(), 0);
+    assert_eq!(trace.messages().count(), 0);
     trace.processes[0].notes.push("nothing came".to_owned());
     trace.processes[1].partial = Some(Partial { offset: 7, reason: "it broke".to_owned() });
-    let note = Remark::Note("note of process 7: nothing came".to_owned());
+    let note = Message::Note("note of process 7: nothing came".to_owned());
     let why = "the recording of process 8 is partial: it broke; what was received is readable";
-    assert_eq!(trace.remarks().collect::<Vec<_>>(), [note, Remark::Warning(why.to_owned())]);
+    assert_eq!(trace.messages().collect::<Vec<_>>(), [note, Message::Warning(why.to_owned())]);
 }
 
 #[test]

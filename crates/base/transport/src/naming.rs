@@ -116,6 +116,9 @@ pub fn windows_pipe(pid: u32) -> String {
     format!("dotnet-diagnostic-{pid}")
 }
 
+/// The environment variable with the diagnostic ports of a process.
+pub const PORTS: &str = "DOTNET_DiagnosticPorts";
+
 /// Returns a port's name in `DOTNET_DiagnosticPorts`: its path or, on Windows, the name of the pipe without
 /// `\\.\pipe\`.
 pub fn port_address(path: &Path) -> &Path {

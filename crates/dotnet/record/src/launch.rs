@@ -9,12 +9,11 @@ use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 
-use runtap_transport::naming::port_address;
+use runtap_transport::naming::{PORTS, port_address};
 use tokio::process::{self, Child};
 
 use self::system::Signals;
 use crate::Error;
-use crate::start::PORTS;
 
 /// The older name of the variable, which runtimes read if the newer one is not set.
 const OLD_PORTS: &str = "COMPlus_DiagnosticPorts";

@@ -81,9 +81,6 @@ pub use self::unreachable::Unreachable;
 #[cfg(target_os = "linux")]
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
-/// The environment variable with the diagnostic ports of a process.
-pub const PORTS: &str = start::PORTS;
-
 /// A recording whose outputs are open.
 #[derive(Debug)]
 pub struct Prepared(Job);

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtap_discover::Fix;
+use runtap_model::Message;
 use runtap_nettrace::Partial;
 use runtap_os::shell;
 use runtap_target::fixes;
-use runtap_target::messages::{Message, peer_name};
+use runtap_target::messages::peer_name;
 
 use crate::event::Event;
 use crate::{Missing, ResumeError, Resumption, Silence, dump};

@@ -7,6 +7,7 @@ use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
 use runtap_os::in_a_thread;
 use runtap_target::ResolvedTarget;
+use runtap_transport::naming::PORTS;
 use tokio::time::sleep;
 
 use crate::Error;
@@ -15,9 +16,6 @@ use crate::job::Job;
 use crate::other_sessions::OtherSessions;
 use crate::outputs::Outputs;
 use crate::session::RunningSession;
-
-/// The environment variable with the diagnostic ports of a process.
-pub(crate) const PORTS: &str = "DOTNET_DiagnosticPorts";
 
 /// The time-out for a runtime that has connected and waits. If hundreds of processes start at once, each may be slow.
 const RUNTIME_TIMEOUT: Duration = Duration::from_mins(5);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use runtap_target::messages::Message;
+use runtap_model::Message;
 use runtap_transport::Exposure;
 
 /// The next step if an address is not a loopback address.

@@ -1,5 +1,6 @@
 //! Messages about the choice of a target: texts, lists and next steps, with the option names of the command line.
 
+use runtap_model::Message;
 use runtap_os::{is_root, shell};
 use runtap_transport::Peer;
 use runtap_transport::remote::{HandshakeError, Refusal, RemoteAddress, TokenError};
@@ -11,23 +12,14 @@ const MAX_LISTED: usize = 20;
 
 const CASE_SENSITIVE: &str = "Names are case-sensitive; 'runtap ps' lists them.";
 const TOKEN: &str = "Specify the token's file with --token-file, or the token itself in RUNTAP_TOKEN.";
+/// The next step without a token.
+pub const CREATE_TOKEN: &str = "Create one: (umask 077; head -c 32 /dev/urandom | base64 > FILE)";
 const RUN_THERE: &str = "Run this command on that machine.";
 
 /// The next step if a name matches several processes.
 pub const PICK_ONE: &str = "Pick one with -p.";
 /// The next step if a name matches several processes, for verbs with `--all`.
 pub const PICK_OR_ALL: &str = "Pick one with -p, or use --all to select all of them.";
-
-/// A message with its weight.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
-    /// For users who want to know more.
-    Detail(String),
-    /// For all users.
-    Note(String),
-    /// A problem that may make the result useless.
-    Warning(String),
-}
 
 /// An error as it is presented to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,9 +143,7 @@ pub async fn target_error(error: &Error, several: &str) -> ErrorMessage {
 pub fn token_error(error: &TokenError) -> ErrorMessage {
     let hint = match error {
         TokenError::Readable { path, .. } => format!("Run: chmod 600 {}", shell::word(path)),
-        TokenError::Length { .. } => {
-            "Create one: (umask 077; head -c 32 /dev/urandom | base64 > FILE)".to_owned()
-        }
+        TokenError::Length { .. } => CREATE_TOKEN.to_owned(),
         _ => TOKEN.to_owned(),
     };
     ErrorMessage::new(format!("token: {error}"), hint)

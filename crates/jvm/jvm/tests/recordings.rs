@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, Rule};
 use runtap_jvm::recording::{
-    ConversationTotals, Error, Options, RecordedAgent, ReplayedAgent, find, inspect, replay,
+    Conversation, ConversationTotals, Error, Options, RecordedAgent, ReplayedAgent, find, replay,
 };
 use runtap_testkit::{jvm_recordings, require, shared_data, shared_dir};
 use runtap_transcript::Row;
@@ -98,13 +98,12 @@ fn every_recording_comes_to_its_json() {
 /// Returns the rows of a recording with their totals.
 fn rows(path: &Path) -> (Vec<Row>, ConversationTotals) {
     let mut rows = Vec::new();
-    let take = |row| {
-        rows.push(row);
-        Ok(())
-    };
     let agents = find(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let totals = inspect(&agents, take, |error| error).unwrap_or_else(|error: Error| panic!("{error}"));
-    (rows, totals)
+    let mut conversation = Conversation::new(&agents);
+    while let Some(next) = conversation.next_rows().unwrap() {
+        rows.extend(next);
+    }
+    (rows, conversation.into_totals())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use runtap_convert::{Converted, FileFormat, Note, WrittenFiles, plan, reject_ove
 use runtap_model::Trace;
 use runtap_os::output::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
-use runtap_text::{advice, conversion_remark};
+use runtap_text::{advice, conversion_message};
 
 use super::jvm;
 use super::recording::{partial_of, warn_if_partial};
@@ -118,7 +118,7 @@ pub(super) fn first<E: Into<anyhow::Error>>(
 
 /// Prints a note about the result of a conversion.
 pub(super) fn say(note: &Note, output: Output) {
-    output.remarks(conversion_remark(note));
+    output.messages(conversion_message(note));
 }
 
 /// Prints the notes about a profile, with how to record missing data.

@@ -6,7 +6,7 @@ use std::path::Path;
 use runtap_clr::{EventCounts, Filter, Names};
 use runtap_nettrace::{Observe, StreamItem};
 
-use runtap_text::{Missing, TextOptions, document, unmet_remarks};
+use runtap_text::{Missing, TextOptions, document, unmet_messages};
 
 use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
@@ -75,7 +75,7 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
 
 /// Warns about names in the selection that no event has, and if no event matched. Each message starts with `subject`.
 pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
-    output.remarks(unmet_remarks(matched, has_filter, subject));
+    output.messages(unmet_messages(matched, has_filter, subject));
 }
 
 /// Reads the method names of a recording. They are at the end of the file, so the file is read twice.

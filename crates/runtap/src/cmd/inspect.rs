@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }
-    let mut document = output.list(LayoutHead::new(path.display().to_string()), "blocks");
+    let mut document = output.list(&LayoutHead::new(path.display().to_string()), "blocks")?;
     let (mut layout, mut headed) = (Layout::default(), false);
     let bytes = runtap_convert::source::inspect_opened(file, path, |found| {
         layout.see(&found);

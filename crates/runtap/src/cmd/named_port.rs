@@ -3,13 +3,13 @@
 use runtap_diag::ports::Port;
 use runtap_os::{is_root, shell};
 use runtap_route::messages;
-use runtap_transport::naming::port_address;
+use runtap_transport::naming::{PORTS, port_address};
 
 use crate::output::Output;
 
 /// Prints the variable that makes a program connect to the port, and who else can use the port.
 pub(super) fn note_listening(port: &Port, output: Output) {
-    let variable = format!("{}={}", runtap_record::PORTS, shell::word(port_address(port.path())));
+    let variable = format!("{}={}", PORTS, shell::word(port_address(port.path())));
     output.note(format_args!("Waiting for a program that is started with {variable}"));
     warn_of_exposure(port, output);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use runtap_os::{exit_code, shell};
-use runtap_record::{PORTS, StopRequest, Stops};
+use runtap_record::{StopRequest, Stops};
 use runtap_route::record::{
     Command, DiagnosticIpc, Header, Journal, RecordOutcome, RecorderSocket, Recording, Reporter, Stop,
     Streams, Way, create, messages, recorder_header,
@@ -14,7 +14,7 @@ use runtap_route::record::{
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::RecordDocument;
 use runtap_transport::Endpoint;
-use runtap_transport::naming::{SocketName, port_address};
+use runtap_transport::naming::{PORTS, SocketName, port_address};
 use tokio::sync::watch;
 
 use super::interrupt::unless;

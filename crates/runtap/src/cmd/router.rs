@@ -11,6 +11,7 @@ use runtap_route::router::{
     socket_names,
 };
 use runtap_target::TargetArgs;
+use runtap_target::messages::CREATE_TOKEN;
 use runtap_text::document::RouterDocument;
 use runtap_transport::remote::HostPort;
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
@@ -72,9 +73,7 @@ pub(super) async fn run(mode: cli::Router, output: Output) -> anyhow::Result<u8>
 /// Serves all runtimes of the current user to other machines.
 async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow::Result<u8> {
     let Some(token) = token(options.token_file.as_deref())? else {
-        let hint =
-            "Create one: (umask 077; head -c 32 /dev/urandom | base64 > FILE), then use --token-file FILE on both sides."
-                .to_owned();
+        let hint = format!("{CREATE_TOKEN}, then use --token-file FILE on both sides.");
         return Err(expected(exit::USAGE, "a token is required, with which clients authenticate", hint));
     };
     let addresses = resolve(LISTEN, &options.address, options.insecure, output).await?;

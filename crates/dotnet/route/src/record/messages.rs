@@ -1,6 +1,6 @@
 //! Messages about a recording.
 
-use runtap_target::messages::Message;
+use runtap_model::Message;
 
 use super::Event;
 

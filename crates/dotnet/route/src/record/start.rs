@@ -3,13 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use runtap_transport::naming::port_address;
+use runtap_transport::naming::{PORTS, port_address};
 use serde_json::Value;
 
 use super::{Command, Header, RecorderSocket, Way};
-
-/// The environment variable with the ports to which a runtime connects.
-const PORTS: &str = "DOTNET_DiagnosticPorts";
 
 /// Creates the header of a recording by this program. `process` is the id of the target in its own namespace and its start
 /// time.

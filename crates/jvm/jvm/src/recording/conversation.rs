@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use crate::recording::error::Error;
 use crate::recording::find::RecordedAgent;
-use crate::recording::names::StreamName;
-use crate::recording::replay::{Damage, detect_dialect, earliest};
-use crate::recording::stream::{Next, READ_SIZE, Stream};
+use crate::recording::pieces::{Piece, Pieces};
+use crate::recording::replay::{Damage, detect_dialect};
+use crate::recording::stream::Stream;
 
 /// Bytefrog as a protocol of recorded conversations. The name of a connection is that of its files: `agent0.ctl`.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ fn json(value: render::Value) -> Value {
 }
 
 /// What a conversation contains.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ConversationTotals {
     /// The number of connections.
     pub connections: u64,
@@ -136,69 +136,103 @@ pub struct ConversationTotals {
     pub damage: Vec<Damage>,
 }
 
-/// Passes the connections and messages of a recording to `take`, one agent after the other, each in the order of time.
-/// Memory is bounded by the longest message.
-///
-/// # Errors
-/// Fails with the errors of `take`, and with a converted [`Error`] if a file cannot be read or if an agent's control
-/// connection does not start with hello.
-pub fn inspect<E>(
-    agents: &[RecordedAgent],
-    mut take: impl FnMut(Row) -> Result<(), E>,
-    convert: fn(Error) -> E,
-) -> Result<ConversationTotals, E> {
-    let mut more = Map::new();
-    more.insert("protocol".to_owned(), Bytefrog::NAME.into());
-    more.insert("agents".to_owned(), agents.iter().map(|agent| agent.agent.clone()).collect());
-    let header = Header { role: Some("hq".to_owned()), more, ..Header::default() };
-    let mut header = Some(Entry::Header(header));
-    let mut totals = ConversationTotals { connections: 0, undecoded: 0, damage: Vec::new() };
-    let mut line = 0;
-    for agent in agents {
-        let mut streams: Vec<Stream> =
-            agent.streams.iter().map(Stream::open).collect::<Result<_, _>>().map_err(convert)?;
-        let dialect = detect_dialect(agent, &streams).map_err(convert)?;
-        let mut inspector = Inspector::new(Bytefrog { dialect });
-        let mut show = |entry: Entry| {
-            line += 1;
-            inspector.rows(Located { line, bytes: 0, entry }).into_iter().try_for_each(&mut take)
-        };
-        header.take().map_or(Ok(()), &mut show)?;
-        each_entry(&mut streams, &mut show, convert)?;
-        totals.connections += inspector.connections();
-        totals.undecoded += inspector.undecoded();
-        totals.damage.extend(streams.into_iter().filter_map(Stream::into_damage));
-    }
-    Ok(totals)
+/// Decodes the connections and messages of a recording, one agent after the other, each in the order of time. Memory is
+/// bounded by the longest message.
+#[derive(Debug)]
+pub struct Conversation<'a> {
+    header: Option<Header>,
+    agents: std::slice::Iter<'a, RecordedAgent>,
+    current: Option<AgentReader>,
+    line: u64,
+    totals: ConversationTotals,
 }
 
-/// Passes the parts of an agent's streams to `take`, in the order of time.
-fn each_entry<E>(
-    streams: &mut [Stream],
-    take: &mut dyn FnMut(Entry) -> Result<(), E>,
-    convert: fn(Error) -> E,
-) -> Result<(), E> {
-    let mut open: HashSet<Connection> = HashSet::new();
-    let mut buffer = vec![0; READ_SIZE];
-    let mut has_said_hello = false;
-    while let Some((index, at)) = earliest(streams, has_said_hello) {
-        let Some(stream) = streams.get_mut(index) else { break };
-        let StreamName { agent, connection, side } = stream.files.name.clone();
-        has_said_hello |= (connection, side) == (Connection::Control, Side::Agent);
-        let (t, conn) = (seconds(at), format!("{agent}.{connection}"));
-        if open.insert(connection) {
-            take(Entry::Open(Open { t, conn: conn.clone(), ..Open::default() }))?;
+/// The state of an agent that is read.
+#[derive(Debug)]
+struct AgentReader {
+    pieces: Pieces,
+    inspector: Inspector<Bytefrog>,
+    open: HashSet<Connection>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Creates the conversation of these agents.
+    pub fn new(agents: &'a [RecordedAgent]) -> Self {
+        let mut more = Map::new();
+        more.insert("protocol".to_owned(), Bytefrog::NAME.into());
+        more.insert("agents".to_owned(), agents.iter().map(|agent| agent.agent.clone()).collect());
+        Self {
+            header: Some(Header { role: Some("hq".to_owned()), more, ..Header::default() }),
+            agents: agents.iter(),
+            current: None,
+            line: 0,
+            totals: ConversationTotals::default(),
         }
-        let dir = Bytefrog::name(if side == Side::Agent { From::FromClient } else { From::FromServer });
-        if let Next::End(_) = stream.next() {
-            stream.stop();
-            take(Entry::Close(Close { t, conn, side: Some(dir.to_owned()), ..Close::default() }))?;
-            continue;
-        }
-        let path = stream.files.bytes.clone();
-        let bytes = stream.read(&mut buffer).map_err(|error| convert(Error::Read { path, error }))?;
-        let hex = Some(bytes.to_vec());
-        take(Entry::Frame(Frame { t, conn, dir: dir.to_owned(), hex, ..Frame::default() }))?;
     }
-    Ok(())
+
+    /// Returns the next rows. `None` at the end.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read, or if an agent's control connection does not start with hello.
+    pub fn next_rows(&mut self) -> Result<Option<Vec<Row>>, Error> {
+        loop {
+            let current = match &mut self.current {
+                Some(current) => current,
+                None => match self.agents.next() {
+                    Some(agent) => self.current.insert(AgentReader::open(agent)?),
+                    None => return Ok(None),
+                },
+            };
+            let header = self.header.take().map(Entry::Header);
+            let entries = current.next_entries()?;
+            let is_over = entries.is_empty();
+            let entries = header.into_iter().chain(entries);
+            let rows: Vec<Row> = entries
+                .flat_map(|entry| {
+                    self.line += 1;
+                    current.inspector.rows(Located { line: self.line, bytes: 0, entry })
+                })
+                .collect();
+            if is_over && let Some(AgentReader { pieces, inspector, .. }) = self.current.take() {
+                self.totals.connections += inspector.connections();
+                self.totals.undecoded += inspector.undecoded();
+                self.totals.damage.extend(pieces.streams().iter().filter_map(Stream::damage));
+            }
+            if !rows.is_empty() {
+                return Ok(Some(rows));
+            }
+        }
+    }
+
+    /// Returns the totals of the agents that have been read.
+    pub fn into_totals(self) -> ConversationTotals {
+        self.totals
+    }
+}
+
+impl AgentReader {
+    fn open(agent: &RecordedAgent) -> Result<Self, Error> {
+        let pieces = Pieces::open(agent)?;
+        let dialect = detect_dialect(agent, pieces.streams())?;
+        Ok(Self { pieces, inspector: Inspector::new(Bytefrog { dialect }), open: HashSet::new() })
+    }
+
+    /// Returns the next piece of a stream as entries of a transcript; none at the end.
+    fn next_entries(&mut self) -> Result<Vec<Entry>, Error> {
+        let Some(Piece { name, at, bytes, .. }) = self.pieces.next()? else { return Ok(Vec::new()) };
+        let (t, conn) = (seconds(at), format!("{}.{}", name.agent, name.connection));
+        let mut entries = Vec::new();
+        if self.open.insert(name.connection) {
+            entries.push(Entry::Open(Open { t, conn: conn.clone(), ..Open::default() }));
+        }
+        let from = if name.side == Side::Agent { From::FromClient } else { From::FromServer };
+        let dir = Bytefrog::name(from).to_owned();
+        entries.push(match bytes {
+            Some(bytes) => {
+                Entry::Frame(Frame { t, conn, dir, hex: Some(bytes.to_vec()), ..Frame::default() })
+            }
+            None => Entry::Close(Close { t, conn, side: Some(dir), ..Close::default() }),
+        });
+        Ok(entries)
+    }
 }

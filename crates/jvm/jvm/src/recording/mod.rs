@@ -13,7 +13,7 @@
 //!                                        │                    ├─ CalledMethods: A − B, A ∩ B, A ∪ B
 //!                                        │                    ├─ Difference: before and after
 //!                                        │                    └─ profile: a runtap_model::Trace (JavaSource)
-//!                                        └─ inspect: connections and messages as rows
+//!                                        └─ Conversation: connections and messages as rows
 //! ```
 //!
 //! - [`RecordingWriter`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
@@ -24,7 +24,7 @@
 //! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
 //! - [`Operand`] is a recording or a part of a recording, as the user specified it; [`LoadedRecording`] has the replayed
 //!   agents of an operand, and lists the data that is missing.
-//! - [`inspect`] decodes the messages of all connections for display.
+//! - [`Conversation`] decodes the messages of all connections for display.
 //!
 //! This module neither prints nor listens, and knows no formats of profiles.
 
@@ -40,6 +40,7 @@ mod marks;
 mod names;
 mod operand;
 mod part;
+mod pieces;
 mod player;
 mod profile;
 mod replay;
@@ -49,7 +50,7 @@ mod stream;
 mod writer;
 
 pub use chunks::{Row, RowProblem, Rows};
-pub use conversation::{ConversationTotals, inspect};
+pub use conversation::{Conversation, ConversationTotals};
 pub use difference::{Difference, MethodChange, MethodNumbers, MethodTotals, Order, have_times};
 pub use error::Error;
 pub use find::{RecordedAgent, StreamFiles, find, is_recording};

@@ -28,7 +28,7 @@ pub(crate) struct Player {
     control: Control,
     from_hq: Decoder,
     data: BTreeMap<u32, Data>,
-    pub(crate) has_said_hello: bool,
+    has_said_hello: bool,
     /// Whether the agent received another heartbeat interval, but still uses the previous one.
     changes_interval: bool,
     dialect: Dialect,
@@ -250,8 +250,7 @@ impl Player {
     /// Notes that a stream of the recording is over.
     pub(crate) fn finish_stream(&mut self, stream: &Stream) {
         let name = &stream.files.name;
-        if let Some((offset, reason)) = &stream.damage {
-            let damage = Damage { stream: name.clone(), offset: *offset, reason: reason.clone() };
+        if let Some(damage) = stream.damage() {
             self.played.damage.push(damage);
         } else if name.side == Side::Agent && !self.closed.contains(&name.connection) && stream.has_index() {
             self.played.unfinished.push(name.connection);

@@ -20,8 +20,9 @@ use crate::recording::error::Error;
 use crate::recording::find::RecordedAgent;
 use crate::recording::names::StreamName;
 use crate::recording::part::ResolvedPart;
+use crate::recording::pieces::{Piece, Pieces};
 use crate::recording::player::Player;
-use crate::recording::stream::{Next, READ_SIZE, Stream};
+use crate::recording::stream::Stream;
 
 /// The default duration from which a call is logged as slow, as for HQ.
 pub const DEFAULT_SLOW: Duration = Duration::from_millis(100);
@@ -111,32 +112,28 @@ pub fn replay_with(
 type OnChange<'t> = Option<&'t mut dyn FnMut(&Model, Change)>;
 
 fn play(recorded: &RecordedAgent, options: &Options, mut take: OnChange<'_>) -> Result<ReplayedAgent, Error> {
-    let mut streams: Vec<Stream> = recorded.streams.iter().map(Stream::open).collect::<Result<_, _>>()?;
-    let dialect = detect_dialect(recorded, &streams)?;
+    let mut pieces = Pieces::open(recorded)?;
+    let dialect = detect_dialect(recorded, pieces.streams())?;
     let mut player = Player::new(recorded, options, dialect, take.is_some());
-    let mut buffer = vec![0; READ_SIZE];
-    while let Some((index, at)) = earliest(&streams, player.has_said_hello) {
-        let Some(stream) = streams.get_mut(index) else { break };
+    while let Some(Piece { stream, name, at, bytes, has_index }) = pieces.next()? {
         player.at(at);
-        if let Next::End(_) = stream.next() {
-            stream.stop();
-            player.end(&stream.files.name);
-        } else {
-            let read = stream.read(&mut buffer);
-            let path = || stream.files.bytes.clone();
-            let bytes = read.map_err(|error| Error::Read { path: path(), error })?;
-            let indexed = stream.files.index.is_some();
-            if !player.handle(&stream.files.name, bytes, at, indexed) {
-                stream.stop();
-                // The end of HQ's direction does not close the connection; the end of the agent's does.
-                if stream.files.name.side == Side::Agent {
-                    player.closed.push(stream.files.name.connection);
-                }
+        let is_needed = match bytes {
+            None => {
+                player.end(name);
+                true
             }
+            Some(bytes) => player.handle(name, bytes, at, has_index),
+        };
+        if !is_needed {
+            // The end of HQ's direction does not close the connection; the end of the agent's does.
+            if name.side == Side::Agent {
+                player.closed.push(name.connection);
+            }
+            pieces.stop(stream);
         }
         hand_over(&mut player.played.model, &mut take);
     }
-    for stream in &streams {
+    for stream in pieces.streams() {
         player.finish_stream(stream);
     }
     player.played.model.finish();
@@ -150,27 +147,6 @@ fn hand_over(model: &mut Model, take: &mut OnChange<'_>) {
             take(model, change);
         }
     }
-}
-
-/// Returns the stream with the earliest bytes or end.
-pub(crate) fn earliest(streams: &[Stream], has_said_hello: bool) -> Option<(usize, Duration)> {
-    let each = streams.iter().enumerate().filter_map(|(index, stream)| {
-        let (at, is_end) = match stream.next() {
-            Next::Bytes(at) => (at, false),
-            Next::End(at) => (at, true),
-            Next::Nothing => return None,
-        };
-        let name = &stream.files.name;
-        // HQ answers hello; otherwise its messages are never later than the agent's answers.
-        let rank = match (name.connection, name.side) {
-            (Connection::Control, Side::Hq) if has_said_hello => 0,
-            (Connection::Control, Side::Agent) => 1,
-            (Connection::Control, Side::Hq) => 2,
-            (Connection::Data(_), _) => 3,
-        };
-        Some(((at, is_end, rank, index), index, at))
-    });
-    each.min_by_key(|(key, ..)| *key).map(|(_, index, at)| (index, at))
 }
 
 /// Determines the dialect from the agent's first bytes and, if necessary, from its configuration.

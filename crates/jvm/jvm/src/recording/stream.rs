@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     left: u64,
     at: Duration,
     /// The problem of the files, and its offset in the bytes.
-    pub(crate) damage: Option<(u64, String)>,
+    damage: Option<(u64, String)>,
 }
 
 impl Stream {
@@ -161,9 +161,9 @@ impl Stream {
     }
 
     /// Returns the damage that was found.
-    pub(crate) fn into_damage(self) -> Option<Damage> {
-        let (offset, reason) = self.damage?;
-        Some(Damage { stream: self.files.name, offset, reason })
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        let (offset, reason) = self.damage.clone()?;
+        Some(Damage { stream: self.files.name.clone(), offset, reason })
     }
 
     /// Stops reading: the end was handled, or the rest is not needed.

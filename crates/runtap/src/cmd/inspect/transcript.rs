@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use runtap_jvm::recording;
+use runtap_jvm::recording::{Conversation, find};
 use runtap_route::record::DiagnosticIpc;
 use runtap_text::document::{TranscriptHead, TranscriptTail};
 use runtap_text::{TranscriptRow, TranscriptText};
@@ -28,10 +28,14 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
 }
 
 pub(super) fn java(options: &Inspect, output: Output) -> anyhow::Result<u8> {
-    let agents = recording::find(&options.file).map_err(classify_error)?;
+    let agents = find(&options.file).map_err(classify_error)?;
     let width = agents.iter().map(|agent| agent.agent.chars().count()).max().unwrap_or(0) + ".data0".len();
     show(options, width, output, |take| {
-        let totals = recording::inspect(&agents, take, classify_error)?;
+        let mut conversation = Conversation::new(&agents);
+        while let Some(rows) = conversation.next_rows().map_err(classify_error)? {
+            rows.into_iter().try_for_each(&mut *take)?;
+        }
+        let totals = conversation.into_totals();
         let partial = totals.damage.into_iter().next().map(|damage| Partial {
             offset: damage.offset,
             reason: format!("{}: {}", damage.stream, damage.reason),
@@ -48,7 +52,7 @@ fn show(
     read: impl FnOnce(&mut dyn FnMut(Row) -> anyhow::Result<()>) -> anyhow::Result<TranscriptTail>,
 ) -> anyhow::Result<u8> {
     let path = &options.file;
-    let mut document = output.list(TranscriptHead::new(path.display().to_string()), "rows");
+    let mut document = output.list(&TranscriptHead::new(path.display().to_string()), "rows")?;
     let (mut text, mut is_headed) = (TranscriptText::new(conn_width), false);
     let tail = read(&mut |row| {
         let row = TranscriptRow::from(row);

@@ -11,7 +11,7 @@ use crate::output::Output;
 pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut inspector = Inspector::new(TestPipe);
-    let mut document = output.list(FramesHead::new(path.display().to_string()), "rows");
+    let mut document = output.list(&FramesHead::new(path.display().to_string()), "rows")?;
     let mut is_headed = false;
     let partial = each(path, options.max_size.of(), |located| {
         for row in inspector.rows(located) {

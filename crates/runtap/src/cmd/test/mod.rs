@@ -81,9 +81,9 @@ fn work(
         output.note("No test failed in its last run; nothing to run again.");
         return Ok(0);
     }
-    output.remarks(nothing::missing_facts(&planned, &spec.modules));
+    output.messages(nothing::missing_facts(&planned, &spec.modules));
     if let Some(empty) = &planned.empty {
-        output.remarks(nothing::empty(empty, &request.selection));
+        output.messages(nothing::empty(empty, &request.selection));
         spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
     spec.rules = request.settings.rules(&spec, &planned);
@@ -117,7 +117,7 @@ fn work(
         output.warning(error);
     }
     if outcome.exit_code == mtp::code::ZERO_TESTS {
-        output.remarks(nothing::unknown_ids(&planned, &request.selection));
+        output.messages(nothing::unknown_ids(&planned, &request.selection));
     }
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");

@@ -137,8 +137,8 @@ impl Sink {
             match problem {
                 Problem::NotWritten(title, error) => self.fail(&format!("the {title}"), error),
                 problem => {
-                    let remark = messages::problem(&problem, &self.modules);
-                    print_beside(|| output.remarks(remark));
+                    let message = messages::problem(&problem, &self.modules);
+                    print_beside(|| output.messages(message));
                 }
             }
         }
@@ -167,7 +167,7 @@ impl Sink {
         self.report_problems(problems);
         let output = self.output;
         if let Some(collector) = self.reporter.collector() {
-            output.remarks(messages::collected(&collector.finish()));
+            output.messages(messages::collected(&collector.finish()));
         }
         let mut are_written = true;
         self.reporter.write(output.json(), |title, written| {

@@ -159,7 +159,7 @@ impl Summary {
 
     /// Prints the summary: a JSON document on stdout, or as text with the files on stdout and the figures on stderr.
     fn print(&self, output: Output) -> anyhow::Result<()> {
-        output.remarks(self.document.remarks());
+        output.messages(self.document.messages());
         let lost = self.document.lost;
         if lost > 0 {
             output.warning(format_args!(

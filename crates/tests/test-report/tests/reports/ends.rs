@@ -1,4 +1,4 @@
-//! A run that did not complete successfully is told of in every format, even if no test has failed.
+//! Every format reports a run that did not complete successfully, even if no test has failed.
 
 use std::io;
 
