@@ -10,7 +10,7 @@
 mod agent;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,28 @@ fn static_link() -> Result<(), Dynamic> {
     if can_pack_relocations(&linker) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+    if can_fold(&out) {
+        println!("cargo::rustc-link-arg-bins={FOLD}");
+    }
     Ok(())
+}
+
+/// Has the linker keep one of several functions with equal code.
+const FOLD: &str = "-Wl,--icf=all";
+
+/// Whether the linker has this option: rustc's own (lld) does, GNU ld does not. Links a program to find out, because which
+/// linker is used depends on rustc and its flags.
+fn can_fold(out: &Path) -> bool {
+    let source = out.join("fold.rs");
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS");
+    let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
+    if let Some(linker) = env::var_os("RUSTC_LINKER") {
+        rustc.arg("-C").arg([OsStr::new("linker="), &linker].into_iter().collect::<OsString>());
+    }
+    rustc.args(["--target", &variable("TARGET"), "-C", &format!("link-arg={FOLD}"), "-o"]);
+    rustc.arg(out.join("fold")).arg(&source);
+    fs::write(&source, "fn main() {}").is_ok() && rustc.output().is_ok_and(|output| output.status.success())
 }
 
 /// Whether the C library's start code applies packed relocations (`DT_RELR`): glibc 2.36 and later do. A program with

@@ -1,7 +1,8 @@
 //! Builds the agent for JVMs, which the binary carries (docs/design/jvm-agent-place.md).
 //!
 //! Owns: the inner cargo, and the compile-time variable `RUNTAP_JVM_AGENT`: the path of the library, compressed (zlib). Without
-//! a library, on systems other than Linux and in a package without its siblings, that file is empty.
+//! a library (on systems other than Linux, in a package without its siblings, without the feature `jvm-agent`) that file is
+//! empty.
 
 use std::env;
 use std::ffi::OsStr;
@@ -40,7 +41,7 @@ pub(super) fn build() {
 }
 
 fn library() -> Option<PathBuf> {
-    if variable("CARGO_CFG_TARGET_OS") != "linux" {
+    if variable("CARGO_CFG_TARGET_OS") != "linux" || env::var_os("CARGO_FEATURE_JVM_AGENT").is_none() {
         return None;
     }
     if let Some(given) = env::var_os(GIVEN) {

@@ -40,6 +40,8 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
 
 pub(crate) fn clippy(ws: &Workspace) -> Result<Outcome> {
     ws.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
+    // As the alias `demo` builds it.
+    ws.cargo(&["clippy", "--package", "runtap", "--no-default-features", "--", "-D", "warnings"]).run()?;
     Ok(Outcome::Passed)
 }
 

@@ -76,7 +76,7 @@ fn read(
     let options = &ProfileOptions { room: room_of(recording), ..options.clone() };
     let (malformed, trace) = if content.dotnet_trace {
         let mut builder = DotnetTraceBuilder::new();
-        recording.read(|item| builder.item(item))?;
+        recording.read(&mut |item| builder.item(item))?;
         if recording.partial().is_some() {
             builder.cut_off();
         }
@@ -85,7 +85,7 @@ fn read(
         let mut builder = content.view.map_or_else(ProfileBuilder::new, ProfileBuilder::of);
         match builder.parts() {
             Some(part) => recording.read_parallel(&mut builder, part)?,
-            None => recording.read(|item| builder.item(item))?,
+            None => recording.read(&mut |item| builder.item(item))?,
         }
         (builder.malformed(), builder.finish(options))
     };

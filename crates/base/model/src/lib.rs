@@ -29,6 +29,7 @@ mod kinds;
 mod merge;
 mod message;
 mod nameless;
+pub mod order;
 mod period;
 mod samples;
 mod stacks;

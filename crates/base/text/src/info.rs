@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use runtap_model::order;
 use serde::Serialize;
 
 use crate::units::Span;
@@ -182,7 +183,7 @@ pub struct Variable {
 impl EnvironmentDocument {
     /// Creates the document for a process, sorting the variables.
     pub fn new(pid: Option<u32>, mut variables: Vec<Variable>) -> Self {
-        variables.sort_by(|a, b| a.name.cmp(&b.name));
+        order::sort_by(&mut variables, |a, b| a.name.cmp(&b.name));
         Self { schema: "runtap.env/1", pid, variables, at_startup: false }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use runtap_model::order;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
@@ -82,7 +83,7 @@ pub(crate) async fn record_all(
     }
     job.report(Event::Recorded);
     job.enter(Phase::Recorded);
-    gathered.sort_by_key(|(number, _)| *number);
+    order::sort_by_key(&mut gathered, |(number, _)| *number);
     CollectedStreams { taken: gathered.into_iter().map(|(_, taken)| taken).collect(), failed }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use runtap_clr::ProfileOptions;
 use runtap_convert::source::{Partial, Recording};
 use runtap_convert::{Content, Note, Profile, WrittenFiles, write_all};
-use runtap_model::Trace;
+use runtap_model::{Trace, order};
 use runtap_os::in_named_thread;
 
 use crate::Error;
@@ -65,7 +65,9 @@ async fn of_group(
         }
         Err(error) => made.errors.push(error),
     }
-    made.files.sort_by_key(|file| job.spec.formats.iter().position(|format| *format == file.format));
+    order::sort_by_key(&mut made.files, |file| {
+        job.spec.formats.iter().position(|format| *format == file.format)
+    });
     // An empty recording among several is ignored.
     let matters = |error: &Error| !(error.is_closed_pipe() || several && error.is_nothing_to_show());
     if made.errors.first().is_some_and(matters) {

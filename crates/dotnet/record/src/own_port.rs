@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag::diagnostic_ports::LONGEST_ADDRESS;
 use runtap_diag::ports::Port;
+use runtap_model::order;
 use runtap_transport::{Exposure, Folder};
 use rustix::process::geteuid;
 
@@ -87,7 +88,7 @@ fn places() -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = runtime.into_iter().chain(temporary).collect();
     if root {
         // The port must be reachable by other users, so private directories come last.
-        places.sort_by_key(|folder| !is_reached_by_all(folder));
+        order::sort_by_key(&mut places, |folder| !is_reached_by_all(folder));
     }
     let fits = |place: &PathBuf| {
         let path = place.join(EXAMPLE).join(SOCKET);

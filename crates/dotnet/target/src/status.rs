@@ -1,5 +1,7 @@
 //! Running processes and what their runtimes report.
 
+use runtap_model::order;
+
 use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
 use runtap_discover::{Java, Options, Process, ProcessKind, ReasonCode, Startup, System, Usage};
@@ -158,7 +160,7 @@ impl ProcessStatus {
 
 /// Sorts by name, then by process id.
 pub(crate) fn sort(seen: &mut [ProcessStatus]) {
-    seen.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
+    order::sort_by(seen, |a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
 }
 
 /// Adds the reasons why processes cannot be reached. Runs after all queries, so that it delays none of them.

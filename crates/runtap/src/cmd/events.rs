@@ -45,7 +45,7 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
     if chooser.takes_all() {
         recording.read_parallel(&mut counts, EventCounts::new)?;
     } else {
-        recording.read(|item| counts.chosen(&mut chooser, item))?;
+        recording.read(&mut |item| counts.chosen(&mut chooser, item))?;
     }
     warn_of_unmet(&chooser.matched(), options.filter.is_some(), "", output);
     let file = options.file.display().to_string();
@@ -83,7 +83,7 @@ fn names_of(file: &Path) -> anyhow::Result<Names> {
     let mut recording = Recording::open(file)?;
     recording.must_be_read_twice()?;
     let mut names = Names::new();
-    recording.read(|item| {
+    recording.read(&mut |item| {
         if !matches!(item, StreamItem::Header(_)) {
             names.item(item);
         }

@@ -71,7 +71,7 @@ impl Reporter<'_> {
         finish: impl FnOnce(C, &mut Recording) -> T,
     ) -> anyhow::Result<u8> {
         let mut recording = Recording::open(&self.options.file)?;
-        recording.read(|it| item(&mut collector, it))?;
+        recording.read(&mut |it| item(&mut collector, it))?;
         let report = finish(collector, &mut recording);
         self.print(report, &recording)
     }

@@ -4,7 +4,7 @@
 //! use runtap_convert::source::Recording;
 //!
 //! let mut recording = Recording::open("app.nettrace".as_ref())?;
-//! recording.read(|item| println!("{item:?}"))?;
+//! recording.read(&mut |item| println!("{item:?}"))?;
 //! if let Some(partial) = recording.partial() {
 //!     println!("{} at offset {}", partial.reason, partial.offset);
 //! }

@@ -7,6 +7,7 @@ use runtap_bytefrog::readable;
 use runtap_jvm::coverage::inventory::Method;
 use runtap_jvm::coverage::never::{ClassState, NeverClass, Size};
 use runtap_jvm::coverage::{NeverCalled, Unknown};
+use runtap_model::order;
 use serde::Serialize;
 
 use super::fitted_name;
@@ -125,7 +126,7 @@ impl<'a> NeverDocument<'a> {
     /// Creates the document with at most `limit` classes, those with the most code first.
     pub(super) fn new(never: &'a NeverCalled<'a>, limit: Option<usize>) -> Self {
         let mut classes: Vec<&NeverClass<'_>> = never.classes.iter().collect();
-        classes.sort_by_key(|class| (Reverse(class.code()), class.name));
+        order::sort_by_key(&mut classes, |class| (Reverse(class.code()), class.name));
         classes.truncate(limit.unwrap_or(usize::MAX));
         Self {
             total: never.total().into(),
@@ -252,7 +253,7 @@ impl Print for NeverDocument<'_> {
             return Ok(());
         }
         writeln!(out)?;
-        rows.sort_by_key(|row| Reverse(row.code()));
+        order::sort_by_key(&mut rows, |row| Reverse(row.code()));
         let columns = [
             Column::number("BYTES"),
             Column::number("METHODS"),

@@ -4,6 +4,7 @@ use std::io;
 
 use runtap_bytefrog::readable;
 use runtap_jvm::recording::{Operation, SetRow};
+use runtap_model::order;
 use serde::Serialize;
 
 use crate::units::{Count, Things};
@@ -81,7 +82,7 @@ impl Print for SetsDocument {
         }
         // Methods of the first operand come first, sorted by their calls.
         let mut methods: Vec<&MethodRow> = self.methods.iter().collect();
-        methods.sort_by_key(|method| {
+        order::sort_by_key(&mut methods, |method| {
             let first = method.calls.first().copied().flatten();
             std::cmp::Reverse((first, method.total))
         });

@@ -6,6 +6,7 @@ use std::io;
 use runtap_bytefrog::{Detail, MethodReport, Report, readable};
 use runtap_jvm::BrokenRules;
 use runtap_jvm::recording::{ClassCounts, LoadedAgent};
+use runtap_model::order;
 
 use super::{fitted_name, missing_calls_hint, time, took};
 use crate::units::{Count, Moment, Things};
@@ -141,7 +142,7 @@ impl ReportText<'_> {
         if methods.is_empty() {
             return Ok(());
         }
-        methods.sort_by_key(|method| Reverse((method.own(), method.total(), method.calls())));
+        order::sort_by_key(&mut methods, |method| Reverse((method.own(), method.total(), method.calls())));
         let by = match self.report.detail() {
             Detail::Calls => "Methods, by the time in them",
             Detail::Counts => "Methods, by calls",
@@ -178,7 +179,7 @@ impl ReportText<'_> {
         if places.is_empty() {
             return Ok(());
         }
-        places.sort_by_key(|place| Reverse(place.count));
+        order::sort_by_key(&mut places, |place| Reverse(place.count));
         heading(out, options, "Exceptions: where they begin and end")?;
         let mut table = Table::new(
             "place",

@@ -6,6 +6,7 @@ use runtap_clr::report::{
     CounterKind, CounterSeries, CountersReport, ExceptionsReport, GcReport, HttpReport, JitReport,
     LogsReport, Side, ThreadPoolReport,
 };
+use runtap_model::order;
 
 use super::{known, number};
 use crate::options::Missing;
@@ -139,7 +140,7 @@ impl Print for JitReport {
         let mut methods: Vec<_> = self.methods.iter().collect();
         if options.rows.is_some_and(|rows| rows < methods.len()) {
             // Prefer the slowest methods.
-            methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
+            order::sort_by_key(&mut methods, |method| std::cmp::Reverse(method.compile_ns));
         }
         let columns = [
             Column::number("TIME"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::Style;
+use runtap_model::order;
 use runtap_mtp::{
     LaunchEnd, Level, Module, ModuleFailure, ModuleId, RunEvent, TestOutcome, TestResult, Totals, code,
 };
@@ -293,7 +294,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         writeln!(self.out, "\nbroken applications:")?;
         let mut broken = std::mem::take(&mut self.broken);
         // A stable sort keeps the failures of a module in order.
-        broken.sort_by_key(|(module, _)| *module);
+        order::sort_by_key(&mut broken, |(module, _)| *module);
         for of_one in broken.chunk_by(|(one, _), (other, _)| one == other) {
             let Some((module, why)) = of_one.first() else { continue };
             let more =

@@ -2,7 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{FrameHandle, View};
+use runtap_model::{FrameHandle, View, order};
 use runtap_nettrace::TraceHeader;
 
 use super::collect::{Collector, Raw, RawKind, Sampling, Type};
@@ -110,7 +110,7 @@ fn contention(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
         }
     }
     waits.extend(waiting.into_values().map(|start| (start, add.ns(start.timestamp, end))));
-    waits.sort_by_key(|(start, _)| (start.timestamp, start.thread));
+    order::sort_by_key(&mut waits, |(start, _)| (start.timestamp, start.thread));
     for (start, ns) in waits {
         add.add(&start, ns, None);
     }
@@ -177,7 +177,7 @@ fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Add
             _ => {}
         }
     }
-    done.sort_by_key(|(start, _)| (start.timestamp, start.thread));
+    order::sort_by_key(&mut done, |(start, _)| (start.timestamp, start.thread));
     for (start, ns) in done {
         let RawKind::Compiling { module, name, .. } = start.what else { continue };
         let module = names.code().module_name(module, start.timestamp);

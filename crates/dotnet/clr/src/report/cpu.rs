@@ -1,6 +1,6 @@
 //! Reports the frames and threads of a view, for example where CPU time was spent.
 
-use runtap_model::{FrameTotals, Trace, Unit, View};
+use runtap_model::{FrameTotals, Trace, Unit, View, order};
 use serde::{Serialize, Serializer};
 
 use super::Report;
@@ -74,7 +74,7 @@ impl CpuReport {
             })
             .filter(|row| row.total > 0)
             .collect();
-        frames.sort_by_key(|row| {
+        order::sort_by_key(&mut frames, |row| {
             std::cmp::Reverse(if inclusive { (row.total, row.own) } else { (row.own, row.total) })
         });
         let mut threads: Vec<ThreadRow> = trace
@@ -88,7 +88,7 @@ impl CpuReport {
             })
             .filter(|row| row.samples > 0)
             .collect();
-        threads.sort_by_key(|row| std::cmp::Reverse(row.total));
+        order::sort_by_key(&mut threads, |row| std::cmp::Reverse(row.total));
         Self {
             view,
             samples: totals.ticks(),

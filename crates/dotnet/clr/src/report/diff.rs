@@ -1,6 +1,6 @@
 //! Reports the differences between two profiles by frame.
 
-use runtap_model::{Comparison, ComparisonSide, FrameHandle, ShareChange, Unit, View};
+use runtap_model::{Comparison, ComparisonSide, FrameHandle, ShareChange, Unit, View, order};
 use serde::Serialize;
 
 use super::Report;
@@ -124,7 +124,9 @@ impl DiffReport {
                 (change.size(order), change)
             })
             .collect();
-        frames.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.label.cmp(&other.label)));
+        order::sort_by(&mut frames, |(a, one), (b, other)| {
+            b.total_cmp(a).then_with(|| one.label.cmp(&other.label))
+        });
         let view = comparison.view();
         Self {
             view,

@@ -1,5 +1,6 @@
 //! Reports the number of events of each kind.
 
+use runtap_model::order;
 use serde::Serialize;
 
 use super::{Collect, Report};
@@ -58,8 +59,8 @@ impl EventsReport {
                 events_count: row.n,
             });
         }
-        providers.sort_by_key(|row| std::cmp::Reverse(row.events_count));
-        events.sort_by_key(|row| std::cmp::Reverse(row.events_count));
+        order::sort_by_key(&mut providers, |row| std::cmp::Reverse(row.events_count));
+        order::sort_by_key(&mut events, |row| std::cmp::Reverse(row.events_count));
         Self { events_count: counts.total(), providers, events }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runtap_model::order;
 use serde::Serialize;
 
 use super::collector::{Collected, CollectedEvent, Collector, small, text};
@@ -140,7 +141,7 @@ fn report((kept, clock): Collected<EventData>) -> ExceptionsReport {
         .into_values()
         .map(|(of_type, rethrown)| ExceptionType { rethrown_count: is_known.then_some(rethrown), ..of_type })
         .collect();
-    report.types.sort_by_key(|it| std::cmp::Reverse(it.thrown_count));
+    order::sort_by_key(&mut report.types, |it| std::cmp::Reverse(it.thrown_count));
     report
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use runtap_model::order;
 use serde::Serialize;
 
 use super::collector::{Collected, CollectedEvent, Collector, text};
@@ -204,7 +205,9 @@ fn of_counted(mut counted: BTreeMap<RequestSource, RunTotals>) -> HttpReport {
             durations: Durations::of(of.times),
         });
     }
-    report.endpoints.sort_by_key(|endpoint| (endpoint.side, std::cmp::Reverse(endpoint.requests_count)));
+    order::sort_by_key(&mut report.endpoints, |endpoint| {
+        (endpoint.side, std::cmp::Reverse(endpoint.requests_count))
+    });
     report
 }
 

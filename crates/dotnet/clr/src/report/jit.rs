@@ -2,6 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
+use runtap_model::order;
 use serde::Serialize;
 
 use super::collector::{Collected, CollectedEvent, Collector, small, text};
@@ -103,7 +104,7 @@ impl Report for JitReport {
     fn limit(&mut self, n: usize) {
         // The slowest methods matter most.
         if n < self.methods.len() {
-            self.methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
+            order::sort_by_key(&mut self.methods, |method| std::cmp::Reverse(method.compile_ns));
             self.methods.truncate(n);
         }
     }
@@ -187,7 +188,7 @@ fn report((kept, clock): Collected<EventData>) -> JitReport {
         .into_iter()
         .map(|(tier, (methods_count, code_bytes))| TierCount { tier, methods_count, code_bytes })
         .collect();
-    report.tiers.sort_by_key(|tier| std::cmp::Reverse(tier.methods_count));
+    order::sort_by_key(&mut report.tiers, |tier| std::cmp::Reverse(tier.methods_count));
     report
 }
 

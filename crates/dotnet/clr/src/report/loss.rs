@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runtap_model::order;
 use serde::Serialize;
 
 use super::{Observe, Report, StreamItem};
@@ -51,7 +52,9 @@ impl Loss {
     /// Returns the report so far. `lost` is the number counted by the reader.
     pub fn report(&self, lost: u64) -> LossReport {
         let mut threads: Vec<ThreadLoss> = self.threads.values().map(|(_, thread)| *thread).collect();
-        threads.sort_by_key(|thread| std::cmp::Reverse((thread.lost_count, thread.received_count)));
+        order::sort_by_key(&mut threads, |thread| {
+            std::cmp::Reverse((thread.lost_count, thread.received_count))
+        });
         let received_count = threads.iter().map(|thread| thread.received_count).sum();
         let between: u64 = threads.iter().map(|thread| thread.lost_count).sum();
         LossReport {

@@ -1,6 +1,6 @@
 //! Sums a profile's stacks by one frame of each.
 
-use runtap_model::{FrameHandle, StackHandle, StackWeights, Trace, View};
+use runtap_model::{FrameHandle, StackHandle, StackWeights, Trace, View, order};
 
 /// A place in the code, and the sum of what happened there.
 pub(super) struct PlaceTotals {
@@ -64,6 +64,6 @@ pub(super) fn places(trace: &Trace, view: View, which: PlaceFrame) -> Vec<PlaceT
             label: frame.to_string(),
         })
         .collect();
-    places.sort_by_key(|place| std::cmp::Reverse((place.weight, place.count)));
+    order::sort_by_key(&mut places, |place| std::cmp::Reverse((place.weight, place.count)));
     places
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use runtap_diag::{Client, Error, Request, SessionId};
+use runtap_model::order;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -44,7 +45,7 @@ const FORMAT_PREFIX: usize = 8;
 pub async fn ask(talk: &Talk, client: &Client, asking: Asking, played: &Played) -> Report {
     let mut order: Vec<(usize, &Conversation)> = talk.conversations.iter().enumerate().collect();
     order.retain(|(_, it)| it.requested.is_some());
-    order.sort_by_key(|(_, it)| it.requested.map(|(_, line)| line));
+    order::sort_by_key(&mut order, |(_, it)| it.requested.map(|(_, line)| line));
     let start = order.first().and_then(|(_, it)| it.requested).map(|(t, _)| t).unwrap_or_default();
     let began = Instant::now();
     let mut sessions: BTreeMap<usize, StartedSession> = BTreeMap::new();

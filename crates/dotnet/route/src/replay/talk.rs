@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use runtap_diag_proto::tap::{PieceKind, Side};
 use runtap_diag_proto::{Request, SessionId, Verbatim};
+use runtap_model::order;
 use runtap_transcript::{Entry, Fields, Protocol as _, Reader, duration};
 use thiserror::Error;
 
@@ -322,7 +323,9 @@ impl TalkLoader<'_> {
 /// Links each stop request to the session that it stops: the last one started with this id.
 fn link_stops(conversations: &mut [Conversation]) {
     let mut by_line: Vec<usize> = (0..conversations.len()).collect();
-    by_line.sort_by_key(|index| conversations.get(*index).and_then(|it| it.requested).map(|(_, line)| line));
+    order::sort_by_key(&mut by_line, |index| {
+        conversations.get(*index).and_then(|it| it.requested).map(|(_, line)| line)
+    });
     let mut sessions: BTreeMap<u64, usize> = BTreeMap::new();
     for index in by_line {
         let Some(conversation) = conversations.get_mut(index) else { continue };

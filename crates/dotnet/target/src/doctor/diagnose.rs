@@ -6,6 +6,7 @@ use runtap_discover::{
     CAP_SYS_PTRACE, Createdump, Facts, Fix, Holder, ProcessState, Reason, ReasonCode, Runtime, Startup,
     TempDir, Wait, in_its_files,
 };
+use runtap_model::order;
 use runtap_os::shell;
 use runtap_transport::{Socket, SocketState};
 
@@ -49,7 +50,7 @@ impl Examination {
                 findings.extend(self.oddities());
             }
         }
-        findings.sort_by_key(|finding| finding.severity);
+        order::sort_by_key(&mut findings, |finding| finding.severity);
         Diagnosis { reachable, findings }
     }
 

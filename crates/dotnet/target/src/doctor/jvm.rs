@@ -6,6 +6,7 @@ use std::time::Duration;
 use runtap_discover::{Facts, Fix, Java, ProcessState, Reason, ReasonCode, TempState};
 use runtap_jvm_attach::codec::Request;
 use runtap_jvm_attach::{AttachError, CLibrary, Client, Jvm, Timeouts, switch_in};
+use runtap_model::order;
 use runtap_os::in_a_thread;
 use tokio::task::JoinSet;
 
@@ -128,7 +129,7 @@ impl Examination {
         findings.extend(self.attach_obstacles(jvm));
         let reachable = findings.is_empty();
         findings.extend(self.jvm_warnings(jvm));
-        findings.sort_by_key(|finding| finding.severity);
+        order::sort_by_key(&mut findings, |finding| finding.severity);
         Diagnosis { reachable, findings }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use runtap_discover::{CAP_SYS_PTRACE, Fix, Machine, Reason, ReasonCode, TempState};
+use runtap_model::order;
 
 use super::{Finding, Severity};
 
@@ -89,6 +90,6 @@ pub fn machine(machine: &Machine, leftovers: &[PathBuf]) -> Vec<Finding> {
             Reason::StaleSocket { sockets: leftovers.to_vec() }.fix(),
         ));
     }
-    findings.sort_by_key(|finding| finding.severity);
+    order::sort_by_key(&mut findings, |finding| finding.severity);
     findings
 }

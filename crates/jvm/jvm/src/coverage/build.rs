@@ -17,6 +17,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runtap_model::order;
+
 use crate::coverage::doubts::Doubts;
 use crate::coverage::inventory::{self, Inventory};
 use crate::coverage::model::{Class, Coverage, Method, assumed_source, package};
@@ -229,7 +231,7 @@ impl<'a> CoverageBuilder<'a> {
         if methods.is_empty() {
             return;
         }
-        methods.sort_by(|a, b| {
+        order::sort_by(&mut methods, |a, b| {
             let key = |method: &Method| method.line.unwrap_or(u32::MAX);
             (key(a), &a.name, &a.descriptor).cmp(&(key(b), &b.name, &b.descriptor))
         });

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::Side;
+use runtap_model::order;
 
 use crate::recording::error::Error;
 use crate::recording::marks::{Marks, MarksProblem};
@@ -103,7 +104,7 @@ pub fn find(path: &Path) -> Result<Vec<RecordedAgent>, Error> {
     if let Some(incomplete) = agents.iter().find(|agent| agent.control().is_none()) {
         return Err(Error::NoControl { path: folder, agent: incomplete.agent.clone() });
     }
-    agents.sort_by_key(|agent| by_number(&agent.agent));
+    order::sort_by_key(&mut agents, |agent| by_number(&agent.agent));
     let marks = Arc::new(marks(&folder.join(MARKS)).at_most(MAX_MARKS_OF_ALL / agents.len()));
     for agent in &mut agents {
         agent.marks = Arc::clone(&marks);
@@ -152,7 +153,7 @@ fn streams(folder: &Path, wanted: Option<&str>) -> Result<Vec<StreamFiles>, Erro
         let index = Some(folder.join(name.index_file())).filter(|index| fs::symlink_metadata(index).is_ok());
         streams.push(StreamFiles { name, bytes: entry.path(), index });
     }
-    streams.sort_by(|a, b| {
+    order::sort_by(&mut streams, |a, b| {
         let key = |it: &StreamFiles| (it.name.agent.clone(), it.name.connection, it.name.side == Side::Hq);
         key(a).cmp(&key(b))
     });

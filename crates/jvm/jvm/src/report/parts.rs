@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtap_model::order;
 use serde::{Serialize, Serializer};
 
 use crate::recording::Marks;
@@ -43,7 +44,7 @@ impl Parts {
                 })
             })
             .collect();
-        rows.sort_by_key(|row| row.start_ns);
+        order::sort_by_key(&mut rows, |row| row.start_ns);
         Self(rows.into())
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use runtap_bytefrog::{CallTree, MethodReport, Report, readable};
 use runtap_bytefrog_proto::ClassOutcome;
 use runtap_bytefrog_proto::f1::strip_loaded_before;
+use runtap_model::order;
 use serde::{Serialize, Serializer};
 
 use crate::recording::{LoadedAgent, Order};
@@ -234,7 +235,7 @@ pub(super) fn methods(report: &Report, order: Order) -> Vec<MethodRow> {
         }
     };
     let mut rows: Vec<MethodRow> = report.methods.iter().filter(|method| method.has_run).map(row).collect();
-    rows.sort_by_key(|row| {
+    order::sort_by_key(&mut rows, |row| {
         let first = match order {
             Order::Own => row.own(),
             Order::Total => row.total(),
@@ -287,7 +288,7 @@ pub(super) fn exceptions(report: &Report) -> Vec<ExceptionRow> {
             count: place.count,
         })
         .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    order::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.count));
     rows
 }
 
@@ -344,7 +345,7 @@ pub(super) fn classes(agent: &LoadedAgent) -> Vec<ClassRow> {
         ClassOutcome::Ignored => (2, "ignored"),
     };
     let mut rows: Vec<_> = agent.replayed.classes.iter().collect();
-    rows.sort_by_key(|((outcome, class), _)| (rank(*outcome).0, class));
+    order::sort_by_key(&mut rows, |((outcome, class), _)| (rank(*outcome).0, class));
     rows.into_iter()
         .map(|((outcome, report), count)| {
             let (class, loaded_before) = strip_loaded_before(report);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use runtap_bytefrog::{CallTree, MethodReport, Report, readable};
+use runtap_model::order;
 
 /// Whether a row can be expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -213,7 +214,7 @@ pub(super) fn methods(report: &Report, sort: Sort, since: Option<&Baseline>) -> 
         })
         .collect();
     // The rows are already sorted by signature, and the sort is stable.
-    rows.sort_by_key(|(numbers, _)| {
+    order::sort_by_key(&mut rows, |(numbers, _)| {
         let Numbers { calls, thrown, total, own } = *numbers;
         Reverse(match sort {
             Sort::Own => (own, total, calls),
@@ -237,7 +238,7 @@ pub(super) fn exceptions(report: &Report) -> Vec<TabRow> {
             (place.count, TabRow::flat(index, key_of(key_of(0, &name), &place.signature)))
         })
         .collect();
-    items.sort_by_key(|(count, _)| Reverse(*count));
+    order::sort_by_key(&mut items, |(count, _)| Reverse(*count));
     items.into_iter().map(|(_, item)| item).collect()
 }
 
