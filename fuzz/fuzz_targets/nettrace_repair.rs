@@ -72,7 +72,7 @@ fn read(stream: &[u8]) -> (Vec<u64>, End) {
             }
         };
         while let Err(error) = items.for_each(&mut visit) {
-            header |= matches!(error, Error::Decode(error) if error.what == "Trace object");
+            header |= matches!(error, Error::Decode(error) if error.field == "Trace object");
         }
     }
     let end = match reader.partial() {

@@ -120,12 +120,12 @@ impl ReadingResult {
         let mut whole: Option<Reader> = None;
         for part in Scan::of(stream, size) {
             let mut reader = part.reader();
-            for piece in part.pieces() {
-                reader.seek(piece.start);
-                let bytes = usize::try_from(piece.start).ok().zip(usize::try_from(piece.end).ok());
+            for range in part.feed_ranges() {
+                reader.seek(range.start);
+                let bytes = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
                 let bytes = bytes.and_then(|(start, end)| stream.get(start..end)).expect("a part of it");
                 // Errors in a block of another part are reported by that part.
-                let is_own = piece == part.range();
+                let is_own = range == part.range();
                 let mut items = reader.items(bytes);
                 while let Err(found) = items.for_each(|item| {
                     assert!(is_own, "definitions are no items");

@@ -37,9 +37,9 @@ pub(super) fn on_all<T: Visitor>(cores: usize, bytes: &[u8], new: impl Fn() -> T
             let Some(part) = parts.get(index) else { return Ok(seen) };
             let (mut reader, mut sees) = (part.reader(), new());
             sees.begin(&reader);
-            for piece in part.pieces() {
-                reader.seek(piece.start);
-                let (start, end) = (usize::try_from(piece.start)?, usize::try_from(piece.end)?);
+            for range in part.feed_ranges() {
+                reader.seek(range.start);
+                let (start, end) = (usize::try_from(range.start)?, usize::try_from(range.end)?);
                 reader.items(bytes.get(start..end).unwrap_or_default()).for_each(|item| sees.visit(&item))?;
             }
             seen.push((index, sees));

@@ -39,6 +39,7 @@ use clap::{
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 use runtap_convert::source::MaxSize;
+use runtap_text::Output;
 
 pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
@@ -47,7 +48,7 @@ pub(crate) use self::choices::report_kind;
 pub(crate) use self::defer::Deferred;
 pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::dump::Dump;
-pub(crate) use self::formats::{AnyFormat, Content, unsuitable};
+pub(crate) use self::formats::{AnyFormat, Content};
 pub(crate) use self::jvm::{Jvm, JvmClock, JvmHq, JvmMode, JvmTracing, JvmVerb, WhenSlow};
 pub(crate) use self::jvm_agents::JvmAgents;
 #[cfg(target_os = "linux")]
@@ -198,6 +199,19 @@ pub(crate) struct Global {
     /// When to use color (`NO_COLOR` and `CLICOLOR_FORCE` are honored)
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+}
+
+impl Global {
+    /// Applies the choice of colors, and returns the output. `json` is whether results are JSON.
+    pub(crate) fn output(&self, json: bool) -> Output {
+        let choice = match self.color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+        Output::new(self.quiet, self.verbose, json)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

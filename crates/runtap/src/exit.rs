@@ -5,8 +5,7 @@ use std::fmt;
 
 use runtap_convert::failure::Failure;
 use runtap_target::messages::ErrorMessage;
-
-use crate::cmd::convert;
+use runtap_text::{Output, advice, with_causes};
 
 /// Success.
 pub(crate) const OK: u8 = 0;
@@ -90,11 +89,18 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     if let Some(expected) = error.downcast_ref::<ExpectedError>() {
         return expected.hint.clone();
     }
-    let hint = error.chain().filter_map(Failure::of).find_map(|failure| match failure {
-        Failure::Sink(error) => convert::hint(error),
-        failure => failure.hint(),
-    });
-    hint.map(str::to_owned)
+    advice::next_step(error.as_ref()).map(str::to_owned)
+}
+
+/// Returns the texts of an error and of its causes, each text once.
+pub(crate) fn full_text(error: &anyhow::Error) -> String {
+    with_causes(error.to_string(), error.source())
+}
+
+/// Prints an error with its causes and the next step.
+pub(crate) fn print_error(error: &anyhow::Error, output: Output) {
+    let list = error.downcast_ref::<ExpectedError>().map_or(&[][..], |expected| &expected.list);
+    output.error(full_text(error), list, hint_of(error).as_deref());
 }
 
 /// Whether the reader of stdout closed its end, which is not a failure of runtap.

@@ -3,7 +3,6 @@
 mod cli;
 mod cmd;
 mod exit;
-mod output;
 
 fn main() -> std::process::ExitCode {
     cmd::main()

@@ -6,7 +6,7 @@ use runtap_model::Comparison;
 use runtap_os::output::OutputSink;
 use runtap_sinks::{Format, difference};
 
-use crate::{Error, Note, OutputFile, Planned, WrittenFiles};
+use crate::{Error, OutputFile, Planned, WrittenFiles};
 
 /// Writes a comparison of two files in several formats. A failure of one format does not affect the others.
 pub fn write_difference(
@@ -14,7 +14,6 @@ pub fn write_difference(
     files: [&Path; 2],
     planned: &[Planned],
     absolute: bool,
-    tell: &mut dyn FnMut(Note),
 ) -> WrittenFiles {
     let mut how = difference::Options::default();
     how.absolute = absolute;
@@ -22,11 +21,7 @@ pub fn write_difference(
     let mut made = WrittenFiles::default();
     for planned in planned {
         match write(comparison, planned, &how) {
-            Ok(Some(file)) => {
-                tell(Note::Written(file.clone()));
-                made.files.push(file);
-            }
-            Ok(None) => {}
+            Ok(file) => made.files.extend(file),
             Err(error) => made.failures.push(error),
         }
     }

@@ -3,6 +3,8 @@
 use std::error::Error as StdError;
 use std::io;
 
+pub use runtap_sinks::Error as SinkError;
+
 use crate::{Error, source};
 
 /// An error in a chain, unwrapped if an error of this crate contains it.
@@ -13,7 +15,7 @@ pub enum Failure<'a> {
     /// An output cannot be written.
     Output(&'a runtap_os::output::Error),
     /// A format cannot be written.
-    Sink(&'a runtap_sinks::Error),
+    Sink(&'a SinkError),
     /// A conversion failed for another reason.
     Files(&'a Error),
 }
@@ -74,7 +76,7 @@ pub fn is_closed_pipe<'a>(chain: impl IntoIterator<Item = &'a (dyn StdError + 's
             runtap_os::output::Cause::Io(error) => Some(error),
             _ => None,
         },
-        Some(Failure::Sink(runtap_sinks::Error::Io(error))) => Some(error),
+        Some(Failure::Sink(SinkError::Io(error))) => Some(error),
         Some(_) => None,
         None => cause.downcast_ref::<io::Error>(),
     });

@@ -52,7 +52,7 @@ pub use self::error::Error;
 pub use self::format::FileFormat;
 pub use self::note::Note;
 pub use self::plan::{Planned, format_of, free_base, plan, reject_overwriting};
-pub use self::profile::{Profile, finish, notes};
+pub use self::profile::{Profile, finish, method_names, notes};
 pub use self::repair::{RepairedFile, repair};
 pub use self::upgrade::upgrade;
 pub use self::write::{OutputFile, WrittenFiles, limit_depth, write_all};

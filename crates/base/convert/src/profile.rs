@@ -1,10 +1,12 @@
 //! Reads recordings into profiles.
 
-use crate::source::{Partial, ProfileForm, ProfileSource, Recording, SourceProfile};
-use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
-use runtap_model::{Room, Trace, View};
-use runtap_nettrace::Observe;
+use std::path::Path;
 
+use runtap_clr::{DotnetTraceBuilder, Names, ProfileBuilder, ProfileOptions};
+use runtap_model::{Room, Trace, View};
+use runtap_nettrace::{Observe, StreamItem};
+
+use crate::source::{self, Partial, ProfileForm, ProfileSource, Recording, SourceProfile};
 use crate::{Content, Error, Note};
 
 /// A profile and its recording.
@@ -118,6 +120,23 @@ pub fn finish(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
     let trace = builder.finish(&ProfileOptions { room: room_of(recording), ..ProfileOptions::default() });
     note_left_out(recording, &trace);
     trace
+}
+
+/// Reads the method names of a recording, to name stacks while the recording is read again: the names are at the end.
+///
+/// # Errors
+/// If the recording cannot be read, or not twice.
+pub fn method_names(path: &Path) -> Result<Names, source::Error> {
+    let mut recording = Recording::open(path)?;
+    recording.must_be_read_twice()?;
+    let mut names = Names::new();
+    recording.read(|item| {
+        if !matches!(item, StreamItem::Header(_)) {
+            names.item(item);
+        }
+    })?;
+    names.seal();
+    Ok(names)
 }
 
 /// Returns the memory limit for building a profile from data that has been read.

@@ -55,11 +55,11 @@ fn pass(
 ) -> Result<(Option<TraceHeader>, Repaired), Error> {
     let input = crate::source::open_input(path, MaxSize::BY_RATIO)?;
     let (mut repair, mut is_start) = (Repair::new(), true);
-    crate::source::pieces(input, path, |piece| {
-        if let (true, Some(kind)) = (std::mem::take(&mut is_start), ForeignFile::of(piece)) {
+    crate::source::chunks(input, path, |chunk| {
+        if let (true, Some(kind)) = (std::mem::take(&mut is_start), ForeignFile::of(chunk)) {
             return Err(crate::source::Error::Foreign { path: path.to_owned(), kind }.into());
         }
-        repair.feed(piece);
+        repair.feed(chunk);
         take(&repair.take_output())
     })?;
     let header = repair.header().cloned();

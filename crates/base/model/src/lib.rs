@@ -39,6 +39,7 @@ mod threads;
 mod ticks;
 mod totals;
 mod trace;
+pub mod units;
 mod view;
 
 pub use bounds::{DeepStacks, LEFT_OUT};

@@ -10,3 +10,11 @@ pub enum Message {
     /// A problem that may make the result useless.
     Warning(String),
 }
+
+impl Message {
+    /// Returns the text of the message.
+    pub fn text(&self) -> &str {
+        let (Self::Detail(text) | Self::Note(text) | Self::Warning(text)) = self;
+        text
+    }
+}

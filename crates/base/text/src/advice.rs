@@ -1,9 +1,13 @@
 //! Advice on the options that record the data of a view or report, for recordings that lack this data.
 
+use std::error::Error;
+
 use runtap_clr::report::ReportKind;
+use runtap_convert::failure::{Failure, SinkError};
 use runtap_model::View;
 
 use crate::Missing;
+use crate::output::causes;
 use crate::units::{Count, Things};
 
 /// Why a recording has no method names, and how to record them.
@@ -41,6 +45,32 @@ pub fn doubtful_samples(shown: u64, doubtful: u64) -> String {
 /// How to record where operations resume after an await.
 pub const RESUMPTIONS: &str =
     "'--providers System.Threading.Tasks.TplEventSource:0xeb:4' records where it ran (keyword 0x20)";
+
+/// Returns the next step after an error, from the first of its causes that has one. `None` if unknown.
+pub fn next_step(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    causes(error).filter_map(Failure::of).find_map(|failure| match failure {
+        Failure::Sink(error) => of_sink(error),
+        failure => failure.hint(),
+    })
+}
+
+/// Returns the next step after a sink failed to write a file.
+fn of_sink(error: &SinkError) -> Option<&'static str> {
+    match error {
+        SinkError::NoSamples { left_out: 1.., .. } => None,
+        SinkError::NoSamples { view, recorded, .. } if view.is_sampled() => Some(match recorded {
+            0 => {
+                "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time, once the program \
+                 runs managed code; allocations, collections, lock contention and more have views of their own, such as \
+                 'runtap convert --view alloc'"
+            }
+            _ => "--view thread-time shows waiting threads too",
+        }),
+        SinkError::NoSamples { view, .. } => Some(for_view(*view)),
+        SinkError::NoTimeAxis(_) => Some("Choose speedscope, firefox, pprof, folded or flamegraph."),
+        _ => None,
+    }
+}
 
 /// Returns how to record the samples of a view.
 pub fn for_view(view: View) -> &'static str {

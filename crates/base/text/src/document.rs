@@ -12,7 +12,6 @@ use serde::Serialize;
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
 pub use crate::info::{EnvironmentDocument, InfoDocument, JvmInfo, Variable};
-pub use crate::layout::{LayoutHead, LayoutTail};
 pub use crate::perf_map::{MapFile, PerfMapDocument};
 pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
 pub use crate::program::{LicensesDocument, VersionDocument};
@@ -20,9 +19,7 @@ pub use crate::repair::RepairDocument;
 pub use crate::router::RouterDocument;
 pub use crate::trace::{TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;
-pub use crate::transcript::{
-    DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptHead, TranscriptTail,
-};
+pub use crate::transcript::{DifferenceRow, ExchangeRow, RecordDocument, ReplayDocument, TranscriptTail};
 
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};
@@ -87,6 +84,13 @@ impl OutputFile {
     /// Creates a value for a complete file.
     pub fn new(path: &Path, format: &'static str, bytes: u64) -> Self {
         Self { path: path.display().to_string(), format, bytes, deep_stacks: 0, cut_at_ns: None }
+    }
+}
+
+impl From<&runtap_convert::OutputFile> for OutputFile {
+    fn from(file: &runtap_convert::OutputFile) -> Self {
+        let (deep_stacks, cut_at_ns) = (file.deep_stacks, file.cut_at_ns);
+        Self { deep_stacks, cut_at_ns, ..Self::new(&file.path, file.format.name(), file.bytes) }
     }
 }
 

@@ -1,33 +1,22 @@
 //! The blocks of a stream: `runtap.inspect/1` (docs/recordings.md) and its rows.
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 
-use runtap_clr::layout::Layout;
+use runtap_clr::layout::{Layout, json};
 use runtap_nettrace::inspect::{Block, Content, Inspected};
 use runtap_nettrace::{Metadata, TraceHeader};
 use serde::Serialize;
 
 use crate::document::Partial;
+use crate::rows::RowPrinter;
 use crate::units::{Count, Things};
-use crate::{Clean, TextOptions};
+use crate::{Clean, Output};
 
-/// The first members of `runtap.inspect/1`, which are followed by the list `blocks` and [`LayoutTail`].
-#[derive(Debug, Serialize)]
-pub struct LayoutHead {
-    schema: &'static str,
-    file: String,
-}
-
-impl LayoutHead {
-    /// Creates the members for a file.
-    pub fn new(file: String) -> Self {
-        Self { schema: "runtap.inspect/1", file }
-    }
-}
-
-/// The members of `runtap.inspect/1` after the list.
-#[derive(Debug, Serialize)]
-pub struct LayoutTail {
+/// The members of `runtap.inspect/1` after the list `blocks`.
+#[derive(Serialize)]
+struct LayoutTail {
     bytes: u64,
     /// Offset of the end marker.
     end: Option<u64>,
@@ -36,26 +25,35 @@ pub struct LayoutTail {
     partial: Option<Partial>,
 }
 
-impl LayoutTail {
-    /// Creates the members for a file of `bytes` bytes.
-    pub fn new(layout: &Layout, bytes: u64, partial: Option<Partial>) -> Self {
-        let (end, trailing_bytes) = (layout.end.map(|(offset, _)| offset), layout.trailing_bytes(bytes));
-        Self { bytes, end, trailing_bytes, partial }
+/// Prints the blocks of a stream: `runtap.inspect/1`, or lines.
+#[derive(Debug)]
+pub struct BlockPrinter(RowPrinter);
+
+impl BlockPrinter {
+    /// Creates the printer for a file.
+    pub fn new(file: &Path, output: Output) -> io::Result<Self> {
+        let heading = output.options().heading();
+        let heading =
+            format!("{heading}{:>10}  {:>9}  {:<15} CONTENT{heading:#}\n", "OFFSET", "SIZE", "BLOCK");
+        RowPrinter::new("runtap.inspect/1", file, "blocks", heading, output).map(Self)
     }
-}
 
-/// Returns the heading of the rows.
-pub fn layout_heading(options: &TextOptions<'_>) -> String {
-    let heading = options.heading();
-    format!("{heading}{:>10}  {:>9}  {:<15} CONTENT{heading:#}\n", "OFFSET", "SIZE", "BLOCK")
-}
+    /// Prints a block or, as text, the end marker.
+    pub fn found(&mut self, found: &Inspected) -> io::Result<()> {
+        match found {
+            Inspected::Block(block) if self.0.output.json() => self.0.element(&json(block)),
+            Inspected::Block(block) => self.0.line(row(block)),
+            Inspected::End { offset, end } if !self.0.output.json() => {
+                self.0.line(format_args!("{offset:#010x}  {:>9}  end\n", end - offset))
+            }
+            _ => Ok(()),
+        }
+    }
 
-/// Returns the row of a block or of the end marker. `None` for anything else.
-pub fn layout_row(found: &Inspected) -> Option<String> {
-    match found {
-        Inspected::Block(block) => Some(row(block)),
-        Inspected::End { offset, end } => Some(format!("{offset:#010x}  {:>9}  end\n", end - offset)),
-        _ => None,
+    /// Ends the output for a file of `bytes` bytes.
+    pub fn finish(self, layout: &Layout, bytes: u64, partial: Option<Partial>) -> io::Result<()> {
+        let (end, trailing_bytes) = (layout.end.map(|(offset, _)| offset), layout.trailing_bytes(bytes));
+        self.0.finish(&LayoutTail { bytes, end, trailing_bytes, partial })
     }
 }
 

@@ -13,6 +13,7 @@
 //!
 //! - [`Print`] writes a value as text to an [`io::Write`]. [`TextOptions`] determine the width, the styles, the number
 //!   of rows and the hints. Untrusted texts are [cleaned](Clean).
+//! - [`Output`] prints results, messages, errors and progress to the standard streams.
 //! - [`Table`] aligns columns, truncates lines and counts omitted rows.
 //! - [`document`] contains the JSON documents. Their members are a stable interface (docs/report.md, docs/diff.md,
 //!   docs/recordings.md), with the name and version in the member `schema`. [`json`] writes documents that are harmless
@@ -39,6 +40,7 @@ pub mod jvm;
 mod layout;
 mod notes;
 mod options;
+mod output;
 mod perf_map;
 mod process;
 mod profiles;
@@ -46,6 +48,7 @@ mod program;
 mod repair;
 mod report;
 mod router;
+mod rows;
 mod table;
 pub mod terminal_size;
 pub mod test;
@@ -60,12 +63,13 @@ pub use runtap_model::text::{Clean, acts_unseen, one_line};
 
 pub use self::cut::cut;
 pub use self::diff::DiffText;
-pub use self::layout::{layout_heading, layout_row};
-pub use self::notes::{conversion_message, lost_events, unmet_messages};
+pub use self::layout::BlockPrinter;
+pub use self::notes::{NotePrinter, conversion_message, lost_events, unmet_messages, unsuitable};
 pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
+pub use self::output::{Output, with_causes};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
-pub use self::transcript::{TranscriptRow, TranscriptText};
+pub use self::transcript::{TranscriptPrinter, TranscriptRow, TranscriptText};
 
 /// A value that can be printed as text.
 pub trait Print {

@@ -1,14 +1,43 @@
 //! Messages about events and files: what is missing from a recording, a file or a selection, and why.
 
+use std::io;
 use std::time::Duration;
 
 use runtap_clr::lines::{Matched, NameOf, Unmet};
-use runtap_convert::Note;
-use runtap_model::Message;
-use runtap_model::Unit;
+use runtap_convert::{Note, Unsuitable};
+use runtap_model::{Message, Unit};
 
-use crate::advice;
+use crate::document::OutputFile;
 use crate::units::{Bytes, Count, Nanoseconds, Things};
+use crate::{Output, advice};
+
+/// Prints the notes of a conversion, and a line for each written file unless the result is a JSON document.
+#[derive(Debug)]
+pub struct NotePrinter {
+    output: Output,
+    /// The first error of printing.
+    pub result: io::Result<()>,
+}
+
+impl NotePrinter {
+    /// Creates a printer that has printed nothing.
+    pub fn new(output: Output) -> Self {
+        Self { output, result: Ok(()) }
+    }
+
+    /// Prints a note.
+    pub fn print(&mut self, note: &Note) {
+        match note {
+            Note::Written(file) if !self.output.json() => {
+                let printed = self.output.print(&OutputFile::from(file), &self.output.options());
+                if self.result.is_ok() {
+                    self.result = printed;
+                }
+            }
+            note => self.output.messages(conversion_message(note)),
+        }
+    }
+}
 
 /// Returns the remark for a note about the result of a conversion, or `None` if the summary shows it.
 pub fn conversion_message(note: &Note) -> Option<Message> {
@@ -67,6 +96,33 @@ pub fn conversion_message(note: &Note) -> Option<Message> {
             format.name()
         )),
     })
+}
+
+/// Formats why a format does not support the requested content, and which formats do.
+pub fn unsuitable(why: Unsuitable) -> String {
+    match why {
+        Unsuitable::DotnetTrace(format) => format!(
+            "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, chrome, \
+             folded, flamegraph or pprof",
+            format.name()
+        ),
+        Unsuitable::MergedThreads(format) => format!(
+            "--merge-threads applies to folded and flamegraph: in {}, threads stay separate",
+            format.name()
+        ),
+        Unsuitable::NeedsTimes(format) => format!(
+            "calls have no time axis, which {} needs: use speedscope, folded, flamegraph or pprof",
+            format.name()
+        ),
+        Unsuitable::OtherView { view, views } => format!(
+            "the recording has no view '{view}'; valid values: {}",
+            views.iter().map(|view| view.name()).collect::<Vec<_>>().join(", ")
+        ),
+        Unsuitable::Timeless(format, view) => format!(
+            "the view '{view}' has no time axis, which {} needs: use speedscope, firefox, pprof, folded or flamegraph",
+            format.name()
+        ),
+    }
 }
 
 /// Formats that at least this number of events is missing, and why.

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::path::Path;
 
 use runtap_transcript::Row;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::document::Partial;
+use crate::rows::RowPrinter;
 use crate::units::{Bytes, Count, Things};
-use crate::{Clean, Column, Print, Table, TextOptions};
+use crate::{Clean, Column, Output, Print, Table, TextOptions};
 
 /// The document `runtap.record/1`.
 #[derive(Debug, Serialize)]
@@ -55,7 +57,8 @@ pub struct TranscriptRow {
     /// Direction.
     pub dir: Option<String>,
     /// Type of the line.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub kind: String,
     /// Command of the message.
     pub id: Option<String>,
     /// Name of the command.
@@ -73,30 +76,16 @@ pub struct TranscriptRow {
 
 impl From<Row> for TranscriptRow {
     fn from(row: Row) -> Self {
-        let Row { line, t, conn, dir, side, what, id, name, bytes, file, fields, .. } = row;
+        let Row { line, t, conn, dir, side, kind, id, name, bytes, file, fields, .. } = row;
         let (file, offset) = file.unzip();
         let fields = fields.into_iter().flatten().map(|field| (field.name, field.value)).collect();
         let id = id.map(|id| format!("{id:#06x}"));
-        Self { line, t, conn, dir: dir.or(side), what, id, name, bytes, file, offset, fields }
+        Self { line, t, conn, dir: dir.or(side), kind, id, name, bytes, file, offset, fields }
     }
 }
 
 fn as_map<S: Serializer>(fields: &[(String, Value)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
-}
-
-/// The first members of `runtap.transcript/1`, which are followed by the list `rows` and [`TranscriptTail`].
-#[derive(Debug, Serialize)]
-pub struct TranscriptHead {
-    schema: &'static str,
-    file: String,
-}
-
-impl TranscriptHead {
-    /// Creates the members for a file.
-    pub fn new(file: String) -> Self {
-        Self { schema: "runtap.transcript/1", file }
-    }
 }
 
 /// The members of `runtap.transcript/1` after the list.
@@ -108,6 +97,42 @@ pub struct TranscriptTail {
     pub undecoded: u64,
     /// What is missing at the end.
     pub partial: Option<Partial>,
+}
+
+/// Prints the rows of a transcript: `runtap.transcript/1`, or text.
+#[derive(Debug)]
+pub struct TranscriptPrinter {
+    rows: RowPrinter,
+    text: TranscriptText,
+}
+
+impl TranscriptPrinter {
+    /// Creates the printer for a file. Names of connections should have at most `conn_width` characters.
+    pub fn new(file: &Path, conn_width: usize, output: Output) -> io::Result<Self> {
+        let text = TranscriptText::new(conn_width);
+        let heading = text.heading(&output.options());
+        Ok(Self { rows: RowPrinter::new("runtap.transcript/1", file, "rows", heading, output)?, text })
+    }
+
+    /// Prints rows.
+    pub fn rows(&mut self, rows: Vec<Row>) -> io::Result<()> {
+        for row in rows.into_iter().map(TranscriptRow::from) {
+            if self.rows.output.json() {
+                self.rows.element(&row)?;
+            } else {
+                self.rows.line(self.text.row(row, &self.rows.output.options()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the output.
+    pub fn finish(mut self, tail: &TranscriptTail) -> io::Result<()> {
+        if !self.rows.output.json() {
+            return self.rows.output.text(self.text.finish());
+        }
+        self.rows.finish(tail)
+    }
 }
 
 /// Maximum number of streams whose parts are merged; with more, a stream may be shown in several lines.
@@ -129,7 +154,7 @@ impl TranscriptText {
     }
 
     /// Returns the heading of the rows.
-    pub fn heading(&self, options: &TextOptions<'_>) -> String {
+    fn heading(&self, options: &TextOptions<'_>) -> String {
         let (heading, width) = (options.heading(), self.conn_width);
         format!(
             "{heading}{:>6}  {:>11}  {:<width$}  {:<3}  {:>9}  MESSAGE{heading:#}\n",
@@ -140,7 +165,7 @@ impl TranscriptText {
     /// Returns the text of a row, preceded by that of a stream that ends before it.
     pub fn row(&mut self, row: TranscriptRow, options: &TextOptions<'_>) -> String {
         let conn = row.conn.clone().unwrap_or_default();
-        if row.what == "stream" {
+        if row.kind == "stream" {
             match self.streams.get_mut(&conn) {
                 Some((first, parts)) => {
                     first.bytes = Some(first.bytes.unwrap_or(0).saturating_add(row.bytes.unwrap_or(0)));
@@ -183,13 +208,13 @@ impl TranscriptText {
     /// Returns a line for the row, and one for each of its fields.
     fn text_of(&self, row: &TranscriptRow, options: &TextOptions<'_>) -> String {
         let mut text = self.start(row);
-        let what = Clean(&row.what).to_string();
+        let kind = Clean(&row.kind).to_string();
         // Writing to a `String` cannot fail.
         let _ = match (&row.name, &row.id) {
-            (Some(name), Some(id)) => write!(text, "{what} {} ({})", Clean(name), Clean(id)),
-            (Some(name), None) if !name.eq_ignore_ascii_case(&what) => write!(text, "{what} {}", Clean(name)),
-            (None, Some(id)) => write!(text, "{what} {}", Clean(id)),
-            _ => write!(text, "{what}"),
+            (Some(name), Some(id)) => write!(text, "{kind} {} ({})", Clean(name), Clean(id)),
+            (Some(name), None) if !name.eq_ignore_ascii_case(&kind) => write!(text, "{kind} {}", Clean(name)),
+            (None, Some(id)) => write!(text, "{kind} {}", Clean(id)),
+            _ => write!(text, "{kind}"),
         };
         text.push('\n');
         let (dim, indent) = (options.dim(), self.conn_width + 40);

@@ -4,13 +4,13 @@ use runtap_text::document::{DifferenceRow, ExchangeRow, RecordDocument, ReplayDo
 use runtap_text::{Print, TextOptions, TranscriptRow, TranscriptText};
 use serde_json::{Value, json};
 
-fn row(line: u64, conn: &str, what: &str, fields: Vec<(&str, Value)>) -> TranscriptRow {
+fn row(line: u64, conn: &str, kind: &str, fields: Vec<(&str, Value)>) -> TranscriptRow {
     let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     TranscriptRow {
         line,
         t: Some(0.5),
         conn: Some(conn.to_owned()),
-        what: what.to_owned(),
+        kind: kind.to_owned(),
         fields,
         ..TranscriptRow::default()
     }

@@ -20,8 +20,8 @@ pub struct Row {
     pub dir: Option<String>,
     /// The direction that a `close` line ends; `None` if it ends the connection.
     pub side: Option<String>,
-    /// The kind of the line; for a message, [`Decoded::what`].
-    pub what: String,
+    /// The kind of the line; for a message, [`Decoded::kind`].
+    pub kind: String,
     /// The number of a message that its protocol calls a frame, from 1, over all connections.
     pub frame: Option<u64>,
     /// The number of a message in its protocol.
@@ -45,13 +45,13 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(line: u64, t: f64, what: &str) -> Self {
-        Self { line, t: Some(t), what: what.to_owned(), ..Self::default() }
+    fn new(line: u64, t: f64, kind: &str) -> Self {
+        Self { line, t: Some(t), kind: kind.to_owned(), ..Self::default() }
     }
 
     fn with(self, decoded: Decoded) -> Self {
-        let Decoded { what, id, name, bytes, fields, summary, details, error, is_undecoded } = decoded;
-        Self { what, id, name, bytes, fields, summary, details, error, is_undecoded, ..self }
+        let Decoded { kind, id, name, bytes, fields, summary, details, error, is_undecoded } = decoded;
+        Self { kind, id, name, bytes, fields, summary, details, error, is_undecoded, ..self }
     }
 }
 
@@ -101,7 +101,7 @@ impl<P: Protocol> Inspector<P> {
             Entry::Other { kind, mut more } => {
                 let conn = more.get("conn").and_then(Value::as_str).map(str::to_owned);
                 let t = more.remove("t").and_then(|t| t.as_f64());
-                vec![Row { line, t, conn, what: kind, fields: Field::numbered(more), ..Row::default() }]
+                vec![Row { line, t, conn, kind, fields: Field::numbered(more), ..Row::default() }]
             }
         };
         self.undecoded += rows.iter().filter(|row| row.is_undecoded).count() as u64;
@@ -131,7 +131,7 @@ impl<P: Protocol> Inspector<P> {
     }
 
     fn numbered(&mut self, row: Row) -> Row {
-        let is_frame = row.what == "frame";
+        let is_frame = row.kind == "frame";
         self.frames += u64::from(is_frame);
         Row { frame: is_frame.then_some(self.frames), ..row }
     }
@@ -185,15 +185,15 @@ fn exited(line: u64, exit: Exit) -> Row {
 /// Returns the row of a frame that is not decoded, because its bytes are in another file or of another protocol.
 fn as_recorded(template: Row, mut frame: Frame) -> Row {
     let mut text = |key: &str| frame.more.remove(key).and_then(|value| value.as_str().map(str::to_owned));
-    let (what, file) = (text("what"), text("file"));
+    let (kind, file) = (text("what"), text("file"));
     let mut number = |key: &str| frame.more.remove(key).and_then(|value| value.as_u64());
     let (offset, bytes) = (number("offset"), number("bytes"));
     let recorded = frame.fields.into_iter().flatten().map(|Field { name, value, .. }| (name, value));
-    let what = what.unwrap_or_else(|| "frame".to_owned());
+    let kind = kind.unwrap_or_else(|| "frame".to_owned());
     Row {
         dir: Some(frame.dir),
-        is_undecoded: what == "other" || what == "part",
-        what,
+        is_undecoded: kind == "other" || kind == "part",
+        kind,
         id: frame.id,
         name: frame.name,
         bytes: frame.hex.map(|hex| hex.len() as u64).or(bytes),

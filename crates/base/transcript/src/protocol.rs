@@ -85,7 +85,7 @@ pub type Fields = Vec<(String, Value)>;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decoded {
     /// The kind in terms of the protocol, such as `frame`, `request`, `stream` or `part`.
-    pub what: String,
+    pub kind: String,
     /// The number of the message in its protocol.
     pub id: Option<i64>,
     /// The name of the message in its protocol.

@@ -4,12 +4,12 @@ use thiserror::Error;
 
 /// An error in decoded bytes: which field is invalid, at which offset, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{what} at offset {offset}: {kind}")]
+#[error("{field} at offset {offset}: {kind}")]
 pub struct DecodeError {
     /// Offset of the field's first byte from the start of the message or stream.
     pub offset: u64,
     /// Name of the field in its specification (`"provider count"`).
-    pub what: &'static str,
+    pub field: &'static str,
     /// What is wrong with the field.
     pub kind: DecodeErrorKind,
 }
@@ -66,8 +66,8 @@ pub enum DecodeErrorKind {
 
 impl DecodeError {
     /// Creates an error for the field `what` at `offset`.
-    pub fn new(offset: u64, what: &'static str, kind: DecodeErrorKind) -> Self {
-        Self { offset, what, kind }
+    pub fn new(offset: u64, field: &'static str, kind: DecodeErrorKind) -> Self {
+        Self { offset, field, kind }
     }
 
     /// Returns whether the input was too short, so that decoding may succeed with more bytes.

@@ -14,8 +14,8 @@ macro_rules! fixed {
     ($($name:ident: $type:ty),* $(,)?) => {$(
         #[doc = concat!("Reads a little-endian `", stringify!($type), "`.")]
         #[inline]
-        pub fn $name(&mut self, what: &'static str) -> Result<$type, DecodeError> {
-            Ok(<$type>::from_le_bytes(self.array(what)?))
+        pub fn $name(&mut self, field: &'static str) -> Result<$type, DecodeError> {
+            Ok(<$type>::from_le_bytes(self.array(field)?))
         }
     )*};
 }
@@ -57,66 +57,66 @@ impl<'a> Reader<'a> {
 
     /// Creates an error about a field that starts at the next byte.
     #[cold]
-    pub fn error(&self, what: &'static str, kind: DecodeErrorKind) -> DecodeError {
-        DecodeError::new(self.offset, what, kind)
+    pub fn error(&self, field: &'static str, kind: DecodeErrorKind) -> DecodeError {
+        DecodeError::new(self.offset, field, kind)
     }
 
     /// Reads `N` bytes.
     #[inline]
-    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
+    pub fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], DecodeError> {
         match self.rest.split_first_chunk::<N>() {
             Some((head, tail)) => {
                 self.rest = tail;
                 self.offset += N as u64;
                 Ok(*head)
             }
-            None => Err(unexpected_end(self.offset, what, N as u64, self.rest)),
+            None => Err(unexpected_end(self.offset, field, N as u64, self.rest)),
         }
     }
 
     /// Reads `n` bytes without copying them.
     #[inline]
-    pub fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
+    pub fn bytes(&mut self, n: usize, field: &'static str) -> Result<&'a [u8], DecodeError> {
         match self.rest.split_at_checked(n) {
             Some((head, tail)) => {
                 self.rest = tail;
                 self.offset += n as u64;
                 Ok(head)
             }
-            None => Err(unexpected_end(self.offset, what, n as u64, self.rest)),
+            None => Err(unexpected_end(self.offset, field, n as u64, self.rest)),
         }
     }
 
     /// Returns a reader over the next `n` bytes and skips them in this reader.
     #[inline]
-    pub fn sub(&mut self, n: usize, what: &'static str) -> Result<Self, DecodeError> {
+    pub fn sub(&mut self, n: usize, field: &'static str) -> Result<Self, DecodeError> {
         let offset = self.offset;
-        Ok(Self::at(self.bytes(n, what)?, offset))
+        Ok(Self::at(self.bytes(n, field)?, offset))
     }
 
     fixed! { u8: u8, u16: u16, u32: u32, u64: u64, i8: i8, i16: i16, i32: i32, i64: i64, f32: f32, f64: f64 }
 
     #[inline]
     /// Reads a GUID in .NET's layout: the first three fields are little-endian, the last eight bytes are in order.
-    pub fn guid(&mut self, what: &'static str) -> Result<Uuid, DecodeError> {
-        Ok(Uuid::from_bytes_le(self.array(what)?))
+    pub fn guid(&mut self, field: &'static str) -> Result<Uuid, DecodeError> {
+        Ok(Uuid::from_bytes_le(self.array(field)?))
     }
 
     /// Reads an unsigned LEB128 integer of at most 5 bytes. Bits above 32 are an error.
     #[inline]
-    pub fn varu32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
+    pub fn varu32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
         let start = self.clone();
-        let value = self.varu64(what)?;
+        let value = self.varu64(field)?;
         u32::try_from(value).map_err(|_too_wide| {
             *self = start;
-            self.error(what, DecodeErrorKind::TooLarge { value, limit: u64::from(u32::MAX) })
+            self.error(field, DecodeErrorKind::TooLarge { value, limit: u64::from(u32::MAX) })
         })
     }
 
     /// Reads an unsigned LEB128 integer of at most 10 bytes. Bits above 64 are dropped: writers of negative time
     /// differences rely on it.
     #[inline]
-    pub fn varu64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
+    pub fn varu64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
         let mut value = 0u64;
         for (i, byte) in self.rest.iter().take(10).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * i);
@@ -127,37 +127,37 @@ impl<'a> Reader<'a> {
             }
         }
         Err(if self.rest.len() < 10 {
-            unexpected_end(self.offset, what, self.rest.len() as u64 + 1, self.rest)
+            unexpected_end(self.offset, field, self.rest.len() as u64 + 1, self.rest)
         } else {
-            self.error(what, DecodeErrorKind::OverlongVarint { limit: 10 })
+            self.error(field, DecodeErrorKind::OverlongVarint { limit: 10 })
         })
     }
 
     /// Reads a NUL-terminated UTF-16 string and returns it without the NUL. The string may start at an odd offset.
     #[inline]
-    pub fn utf16z(&mut self, what: &'static str) -> Result<Utf16<'a>, DecodeError> {
+    pub fn utf16z(&mut self, field: &'static str) -> Result<Utf16<'a>, DecodeError> {
         let (units, _odd) = self.rest.as_chunks::<2>();
         match nul(units) {
             Some(n) => {
-                let text = self.bytes(2 * n, what)?;
-                self.bytes(2, what)?;
+                let text = self.bytes(2 * n, field)?;
+                self.bytes(2, field)?;
                 Ok(Utf16::new(text))
             }
-            None => Err(unexpected_end(self.offset, what, self.rest.len() as u64 + 2, self.rest)),
+            None => Err(unexpected_end(self.offset, field, self.rest.len() as u64 + 2, self.rest)),
         }
     }
 
     /// Reads `n` UTF-16 units, the last of which must be NUL and is not returned. `None` if `n` is 0.
-    pub fn utf16_counted(&mut self, n: u32, what: &'static str) -> Result<Option<Utf16<'a>>, DecodeError> {
+    pub fn utf16_counted(&mut self, n: u32, field: &'static str) -> Result<Option<Utf16<'a>>, DecodeError> {
         let mut probe = self.clone();
         let Some(text_units) = n.checked_sub(1) else { return Ok(None) };
         let bytes = usize::try_from(u64::from(text_units) * 2).unwrap_or(usize::MAX);
         if self.rest.len() < bytes.saturating_add(2) {
-            return Err(unexpected_end(self.offset, what, u64::from(n) * 2, self.rest));
+            return Err(unexpected_end(self.offset, field, u64::from(n) * 2, self.rest));
         }
-        let text = probe.bytes(bytes, what)?;
-        if probe.u16(what)? != 0 {
-            return Err(self.error(what, DecodeErrorKind::Unterminated));
+        let text = probe.bytes(bytes, field)?;
+        if probe.u16(field)? != 0 {
+            return Err(self.error(field, DecodeErrorKind::Unterminated));
         }
         *self = probe;
         Ok(Some(Utf16::new(text)))
@@ -167,8 +167,8 @@ impl<'a> Reader<'a> {
 /// Takes no reference to the reader: passing one to a function that is not inlined would force the reader into memory
 /// in every reading loop.
 #[cold]
-fn unexpected_end(offset: u64, what: &'static str, needed: u64, rest: &[u8]) -> DecodeError {
-    DecodeError::new(offset, what, DecodeErrorKind::UnexpectedEnd { needed, available: rest.len() as u64 })
+fn unexpected_end(offset: u64, field: &'static str, needed: u64, rest: &[u8]) -> DecodeError {
+    DecodeError::new(offset, field, DecodeErrorKind::UnexpectedEnd { needed, available: rest.len() as u64 })
 }
 
 /// Returns the index of the first NUL unit. Checks eight units at a time because recordings contain many long names.

@@ -25,7 +25,7 @@ pub struct Gap {
     /// The offset from the start of the stream.
     pub offset: u64,
     /// Why reading stops.
-    pub what: GapKind,
+    pub kind: GapKind,
 }
 
 /// Why a stream can't be read any further.
@@ -55,7 +55,7 @@ impl fmt::Display for GapKind {
 impl Layout {
     /// Adds the next element of the stream.
     pub fn see(&mut self, found: &Inspected) {
-        let (offset, what) = match found {
+        let (offset, kind) = match found {
             Inspected::Block(block) => {
                 self.blocks_count += 1;
                 self.is_damaged |= block.damage.is_some();
@@ -72,7 +72,7 @@ impl Layout {
             Inspected::Damage { offset, error } => (*offset, GapKind::Damage(error.clone())),
             _ => return,
         };
-        self.gap = Some(Gap { offset, what });
+        self.gap = Some(Gap { offset, kind });
     }
 
     /// Returns the number of bytes that follow the end marker in a file of `bytes` bytes.

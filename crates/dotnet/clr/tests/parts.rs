@@ -31,9 +31,9 @@ fn in_parts(bytes: &[u8], size: u64) -> (ProfileBuilder, usize, usize) {
     for part in &parts {
         let show = |visit: &mut dyn FnMut(&StreamItem<'_>)| {
             let mut reader = part.reader();
-            for piece in part.pieces() {
-                reader.seek(piece.start);
-                let range = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
+            for range in part.feed_ranges() {
+                reader.seek(range.start);
+                let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
                 read(&mut reader, &bytes[range], &mut |item| visit(item));
             }
             reader.finish();

@@ -96,6 +96,6 @@ fn the_blocks_of_a_stream() {
     let (cut, fewer) = look(&bytes[..begin + 40]);
     let gap = cut.gap.as_ref().unwrap();
     assert_eq!((gap.offset, fewer.len(), cut.end), (begin as u64, blocks.len(), None));
-    assert_eq!(gap.what, GapKind::TruncatedBlock(last["name"].as_str().unwrap().to_owned()));
+    assert_eq!(gap.kind, GapKind::TruncatedBlock(last["name"].as_str().unwrap().to_owned()));
     assert_eq!(cut.trailing_bytes(7), 0);
 }

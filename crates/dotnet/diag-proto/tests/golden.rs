@@ -197,7 +197,7 @@ fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'stat
             // The error has a field, and an offset within the message or at its end.
             match refusal {
                 Some(RequestError::BadEncoding(error)) => {
-                    assert!(!error.what.is_empty() && error.offset <= sent.len() as u64, "{label}: {error}");
+                    assert!(!error.field.is_empty() && error.offset <= sent.len() as u64, "{label}: {error}");
                 }
                 Some(RequestError::Incomplete { received }) => assert_eq!(*received, sent.len(), "{label}"),
                 other => panic!("{label}: {other:?}"),

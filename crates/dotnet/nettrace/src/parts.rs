@@ -27,9 +27,9 @@ const MAX_EPOCH_BLOCKS: usize = 1 << 14;
 /// // Each part can be read on its own thread.
 /// for part in Scan::of(file, 1 << 20) {
 ///     let mut reader = part.reader();
-///     for piece in part.pieces() {
-///         reader.seek(piece.start);
-///         let bytes = &file[piece.start as usize..piece.end as usize];
+///     for range in part.feed_ranges() {
+///         reader.seek(range.start);
+///         let bytes = &file[range.start as usize..range.end as usize];
 ///         reader.items(bytes).for_each(|item| {
 ///             if let StreamItem::Event(_) = item {
 ///                 events += 1;
@@ -187,9 +187,9 @@ impl Part {
         self.range.clone()
     }
 
-    /// Returns the pieces of the stream to feed to the reader, each after a [`Reader::seek`]: blocks with definitions for
-    /// the events of this part, then the part itself. Each piece may be fed in chunks of any size.
-    pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+    /// Returns the ranges of the stream to feed to the reader, each after a [`Reader::seek`]: blocks with definitions for
+    /// the events of this part, then the part itself. Each range may be fed in chunks of any size.
+    pub fn feed_ranges(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.before.iter().cloned().chain([self.range()])
     }
 

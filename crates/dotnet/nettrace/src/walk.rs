@@ -1,7 +1,7 @@
 //! Iterates over the objects and blocks of a stream, each with its complete payload, for uses that need the structure
 //! and not the events. Parses no payload, except the events outside of blocks in `NetPerf` 1 and 2.
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader as Bytes, Writer};
+use runtap_wire::{Deframer, Reader as Bytes, Writer};
 
 use crate::block::netperf;
 use crate::raw::envelope::{BLOCK_VERSION, END_OBJECT, first_tags, is_followed, name_of};
@@ -231,25 +231,18 @@ impl Walker {
                         return Ok(Some((self.format(), Step::End { start, end })));
                     }
                     self.state = WalkState::Bare;
-                    let (size, limit) =
-                        (Bytes::new(pending).u32("event size").unwrap_or(0), self.limits.max_block);
-                    let error = match netperf::frame(pending, 0) {
-                        _ if size > limit => {
-                            let kind = DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() };
-                            DecodeError::new(start, "event size", kind)
-                        }
-                        Ok(place) if pending.len() >= netperf::TAIL => {
+                    match netperf::unframed(pending, start, self.limits.max_block) {
+                        Ok(Some(place)) if pending.len() >= netperf::TAIL => {
                             self.release = place.end;
                             let event = self.queue.pending().get(place).unwrap_or_default();
                             return Ok(Some((self.format(), Step::Bare { start, event })));
                         }
-                        Err(fault) if !fault.is_incomplete() => {
-                            fault.into_error(start + pending.len() as u64)
+                        Ok(_) => return Ok(self.starved()),
+                        Err(error) => {
+                            self.state = WalkState::Over;
+                            return Err((start, error.into()));
                         }
-                        _ => return Ok(self.starved()),
-                    };
-                    self.state = WalkState::Over;
-                    return Err((start, error.into()));
+                    }
                 }
                 WalkState::Skip(left) => {
                     let here = left.min(self.queue.pending().len() as u64);

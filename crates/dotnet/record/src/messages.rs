@@ -1,10 +1,10 @@
 //! Messages about what happens during a recording, a dump or a resumption, and about what a recording lacks.
 
 use std::path::Path;
-use std::time::Duration;
 
 use runtap_discover::Fix;
 use runtap_model::Message;
+use runtap_model::units::Span;
 use runtap_nettrace::Partial;
 use runtap_os::shell;
 use runtap_target::fixes;
@@ -53,7 +53,7 @@ pub fn event(event: &Event) -> Option<Message> {
         Event::NoRuntimeConnected { pid, after, jvm: None } => Message::Warning(format!(
             "no .NET runtime has connected after {}; the command (process {pid}) continues without being recorded. \
              Only .NET 5 and later connect, and only unless DOTNET_EnableDiagnostics=0 is set",
-            seconds(*after)
+            Span(*after)
         )),
         Event::NothingRecorded { jvm: Some(jvm) } => Message::Warning(format!(
             "nothing was recorded: the command ran a Java program (process {jvm}), and no .NET one; trace it as a Java program: runtap jvm run -- java …"
@@ -87,13 +87,6 @@ fn process_list(processes: Option<&[u32]>) -> String {
     match processes {
         Some(pids) => pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         None => "possibly processes that could not be examined in time".to_owned(),
-    }
-}
-
-fn seconds(duration: Duration) -> String {
-    match duration {
-        short if short < Duration::from_secs(1) => format!("{} ms", short.as_millis()),
-        long => format!("{:.1} s", long.as_secs_f64()),
     }
 }
 
@@ -162,7 +155,7 @@ pub fn resumption(resumption: &Resumption<'_>) -> Option<Message> {
         }
         Resumption::OthersUnknown(limit) => Message::Note(format!(
             "other processes that wait there are unknown: examining all processes took longer than {} (--duration)",
-            seconds(*limit)
+            Span(*limit)
         )),
         Resumption::WaitsAgain(port) => Message::Note(format!(
             "Any .NET child processes will also wait at {}. To resume them: {}",

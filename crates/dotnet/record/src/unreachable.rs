@@ -2,9 +2,9 @@
 //! providers define their events themselves.
 
 use crate::providers::Requested;
-use runtap_clr::lines::nearest;
 use runtap_clr::payload::{EventSwitch, KnownEvent, known_events};
 use runtap_diag::{EventFilter, Level, Provider};
+use runtap_wire::nearest;
 
 use crate::StopEvent;
 

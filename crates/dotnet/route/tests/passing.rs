@@ -234,7 +234,7 @@ fn of_too_many_silent_clients_the_oldest_are_disconnected() {
     drop((oldest, crowd, newest));
     recorder.end();
     let rows = rows(&recorder.transcript(), false);
-    let is_first = |row: &&Row| row.what == "close" && row.conn.as_deref() == Some("c1");
+    let is_first = |row: &&Row| row.kind == "close" && row.conn.as_deref() == Some("c1");
     let closed: Vec<_> = rows.iter().filter(is_first).filter_map(|row| row.error.clone()).collect();
     let error = closed.first().unwrap();
     assert!(error.contains("it had not sent a complete request"), "{closed:?}");
@@ -311,9 +311,9 @@ fn an_answer_that_comes_before_a_runtime_hangs_up_with_bytes_unread_arrives() {
     drop(client);
     recorder.end();
     let rows = rows(&recorder.transcript(), false);
-    let reply = rows.iter().find(|row| row.what == "reply").unwrap();
+    let reply = rows.iter().find(|row| row.kind == "reply").unwrap();
     assert_eq!(reply.name.as_deref(), Some("OK"));
-    assert!(rows.iter().any(|row| row.what == "other" && row.dir.as_deref() == Some("c2r")));
+    assert!(rows.iter().any(|row| row.kind == "other" && row.dir.as_deref() == Some("c2r")));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_runtime_that_is_not_there_is_said() {
     assert_eq!(all(&client), b"");
     recorder.end();
     let rows = rows(&recorder.transcript(), false);
-    let close = rows.iter().rfind(|row| row.what == "close").unwrap();
+    let close = rows.iter().rfind(|row| row.kind == "close").unwrap();
     let error = close.error.as_deref().unwrap();
     assert!(error.contains("the socket does not exist"), "{error}");
 }
@@ -425,7 +425,7 @@ fn values_of_variables_are_shown_on_request_only() {
     let secrets = |shows| {
         let rows = rows(&recorder.transcript(), shows);
         let is_secret =
-            |row: &&Row| row.what == "variables" || row.name.as_deref() == Some("SetEnvironmentVariable");
+            |row: &&Row| row.kind == "variables" || row.name.as_deref() == Some("SetEnvironmentVariable");
         rows.iter()
             .filter(is_secret)
             .flat_map(|row| row.fields.clone().unwrap_or_default())

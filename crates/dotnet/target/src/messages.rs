@@ -183,6 +183,21 @@ pub fn remote_target(label: &str, why: &str) -> ErrorMessage {
     ErrorMessage::new(format!("{label} is on another machine: {why}"), RUN_THERE.to_owned())
 }
 
+/// The message for a list without processes.
+pub const NONE_FOUND: &str =
+    "No .NET or Java processes found. Try 'runtap demo', which uses a built-in program.";
+
+/// Formats the number of processes of other users that are not listed.
+pub fn skipped_users(count: usize) -> String {
+    if count == 1 {
+        "1 more process belongs to another user; use --all-users (or run as root) to list it.".to_owned()
+    } else {
+        format!(
+            "{count} more processes belong to other users; use --all-users (or run as root) to list them."
+        )
+    }
+}
+
 /// Formats the message for an answer that selects no item of a list.
 pub fn invalid_choice(answer: &str, of: usize) -> String {
     format!("'{answer}' is not a number from 1 to {of}, or a process id of the list")

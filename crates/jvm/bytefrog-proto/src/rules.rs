@@ -105,7 +105,7 @@ runtap_wire::rules! {
 
 impl Rule {
     /// Returns whether breaking this rule means that events or names are missing.
-    pub fn loses(self) -> bool {
+    pub fn causes_loss(self) -> bool {
         self.severity() == Severity::Error && !self.is_early_end()
     }
 

@@ -216,7 +216,7 @@ proptest! {
             let (stack, time) = stacks.entry(change.thread).or_insert((Vec::new(), i64::MIN));
             prop_assert!(change.time >= *time);
             *time = change.time;
-            match change.what {
+            match change.kind {
                 StackChange::Opened(method) => {
                     opened += 1;
                     stack.push(model.method(method));

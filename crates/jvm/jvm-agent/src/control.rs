@@ -46,7 +46,7 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
         }
         match result {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => session.fail(error.to_string(), say),
+            Ok(Err(error)) => session.fail(error.to_string(), log),
             Err(_panic) => {
                 session.set_lost();
                 jvm::untrace(agent);
@@ -61,7 +61,7 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
 
 /// Writes one line to standard error. Used only if there is no trace, or if the trace ends before the program. Standard
 /// output belongs to the program.
-pub(crate) fn say(line: &str) {
+pub(crate) fn log(line: &str) {
     // Standard error may be closed.
     let _ = io::stderr().write_all(format!("runtap agent: {}\n", visible(line)).as_bytes());
 }
@@ -378,14 +378,14 @@ impl Trace<'_> {
                 bytes.extend(self.control.data_break(sequence).unwrap_or_default());
             }
         }
-        for told in self.session.take_class_reports() {
-            let mut name = JavaString::from(text(&told.name));
+        for report in self.session.take_class_reports() {
+            let mut name = JavaString::from(text(&report.name));
             // Collectors of the other versions might treat the whole text as the name.
-            if told.was_loaded && self.dialect == Dialect::F1 {
+            if report.was_loaded && self.dialect == Dialect::F1 {
                 let marked = JavaString::from(&*f1::mark_loaded_before(&name.to_string()));
                 name = JavaString::from(text(marked.as_java_str().as_bytes()));
             }
-            bytes.extend(self.control.class(told.outcome, &name).unwrap_or_default());
+            bytes.extend(self.control.class(report.outcome, &name).unwrap_or_default());
         }
         self.write(&bytes)
     }

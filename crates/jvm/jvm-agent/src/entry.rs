@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::control::{self, say, visible};
+use crate::control::{self, log, visible};
 use crate::hook::ClassReport;
 use crate::jvm;
 use crate::lines::COVERAGE_BYTES;
@@ -57,7 +57,7 @@ fn load(way: LoadMode, vm: *mut c_void, options: *const c_char) -> c_int {
         if let Err(error) = &done {
             let answer = Options::answer_of(&text).filter(|_| way == LoadMode::Attach);
             if answer.is_none_or(|path| write_answer(&path, error).is_err()) {
-                say(error);
+                log(error);
             }
         }
         // A program starts without the agent if the agent fails. Invalid options are a mistake that the user needs to see, so
@@ -79,7 +79,7 @@ fn obey(way: LoadMode, vm: *mut c_void, options: Options) -> Result<(), String> 
             let (host, port) = (options.host.clone(), options.port);
             let earlier = agent.replace(&Arc::new(Session::new(options)));
             if earlier.is_some_and(|earlier| (&earlier.options.host, earlier.options.port) != (&host, port)) {
-                say(&format!(
+                log(&format!(
                     "the library is specified twice; using the last options, with HQ at {host}:{port}"
                 ));
             }
@@ -182,7 +182,7 @@ fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
         return Err(failure.unwrap_or_else(|| "HQ ended the trace immediately".to_owned()));
     }
     if let Some(failure) = failure {
-        say(&failure);
+        log(&failure);
     }
     Ok(())
 }
@@ -252,12 +252,12 @@ extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
         let (Some(agent), Some(jni)) = (agent(), Jni::from_raw(env)) else { return };
         let Some(session) = agent.session() else { return };
         if let Err(error) = jvm::define_probe(agent, jni) {
-            say(error);
+            log(error);
             session.set_phase(Phase::Ended);
             return;
         }
         if let Err(error) = host(agent, &session, session.options.wait, UNLIMITED) {
-            say(&error);
+            log(&error);
             session.set_phase(Phase::Ended);
         }
     }));
@@ -301,12 +301,12 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
         // SAFETY: the name is null or a NUL-terminated string that lives as long.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-        let (changed, told) =
+        let (changed, report) =
             plan.transform(&agent.methods, &agent.lines, &agent.delegates, name, loader.is_null(), bytes);
-        if let (Some(told), Some(session)) = (told, agent.session()) {
+        if let (Some(report), Some(session)) = (report, agent.session()) {
             // Other agents may also change loaded classes at any time.
             let was_loaded = !redefined.is_null() && agent.is_changing_loaded();
-            session.add_class_report(ClassReport { was_loaded, ..told });
+            session.add_class_report(ClassReport { was_loaded, ..report });
         }
         let Some(changed) = changed else { return };
         let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {

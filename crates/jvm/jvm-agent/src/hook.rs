@@ -44,10 +44,10 @@ pub(crate) struct ClassReport {
 impl ClassReport {
     /// Returns the report that a class could not be changed.
     pub(crate) fn failed(name: &[u8], why: &str) -> Self {
-        let mut told = name.to_vec();
-        told.extend(format!(" ({why})").into_bytes());
-        told.truncate(usize::from(u16::MAX));
-        Self { outcome: ClassOutcome::Failed, name: told, was_loaded: false }
+        let mut text = name.to_vec();
+        text.extend(format!(" ({why})").into_bytes());
+        text.truncate(usize::from(u16::MAX));
+        Self { outcome: ClassOutcome::Failed, name: text, was_loaded: false }
     }
 
     /// Returns the report that a class is not traced.
@@ -192,6 +192,6 @@ fn finished(
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
         return (rewritten.bytes, Some(ClassReport::failed(own, &all)));
     }
-    let told = ClassReport { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
-    (rewritten.bytes, Some(told))
+    let report = ClassReport { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
+    (rewritten.bytes, Some(report))
 }

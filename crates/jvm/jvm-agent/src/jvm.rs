@@ -98,8 +98,8 @@ pub(crate) fn trace(agent: &'static Agent) {
         // Calls that started meanwhile, before their classes had probes.
         running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
         running.extend(running_virtually(agent, jni));
-        for told in already_running(running) {
-            session.add_class_report(told);
+        for report in already_running(running) {
+            session.add_class_report(report);
         }
     });
 }

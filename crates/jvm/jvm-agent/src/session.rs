@@ -272,11 +272,11 @@ impl Session {
     }
 
     /// Records why there is no trace, or why it has ended, for the attaching tool; prints the reason if no tool waits.
-    pub(crate) fn fail(&self, why: String, say: impl FnOnce(&str)) {
+    pub(crate) fn fail(&self, why: String, log: impl FnOnce(&str)) {
         if self.awaited.load(Ordering::Acquire) {
             *locked(&self.failure) = Some(why);
         } else {
-            say(&why);
+            log(&why);
         }
     }
 

@@ -50,8 +50,8 @@ impl BrokenRules {
     }
 
     /// Returns whether a violation has caused a loss of data.
-    pub fn loses(&self) -> bool {
-        self.0.iter().any(|finding| finding.rule.loses())
+    pub fn has_losses(&self) -> bool {
+        self.0.iter().any(|finding| finding.rule.causes_loss())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Coverage files: from a request to the files on disk.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use runtap_os::output::{Destination, OutputSink, with_extension};
 use thiserror::Error;
@@ -18,6 +19,23 @@ pub struct CoverageFile {
     pub format: Format,
     /// The path of the file, with `-` for standard output; `None` for a default name beside the recording.
     pub path: Option<PathBuf>,
+}
+
+impl FromStr for CoverageFile {
+    type Err = String;
+
+    /// Parses `FORMAT` or `FORMAT=FILE`. The error is a message for the user.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) = text.split_once('=').map_or((text, None), |(name, path)| (name, Some(path)));
+        let format = Format::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            format!("'{name}' is not a coverage format; valid values: {}", known.join(", "))
+        })?;
+        if path.is_some_and(str::is_empty) {
+            return Err("a path is missing behind '='".to_owned());
+        }
+        Ok(Self { format, path: path.map(PathBuf::from) })
+    }
 }
 
 /// The requested coverage files and lists of methods that were never called.
@@ -143,5 +161,20 @@ impl CoverageRequest<'_> {
         }
         let unread_entries = inventory.map(|inventory| inventory.unread.len() as u64);
         Ok(WrittenCoverage { coverage, files, unread_entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_with_and_without_a_path() {
+        let parse = str::parse::<CoverageFile>;
+        assert_eq!(parse("lcov"), Ok(CoverageFile { format: Format::Lcov, path: None }));
+        let named = CoverageFile { format: Format::Jacoco, path: Some("a=b.xml".into()) };
+        assert_eq!(parse("JaCoCo=a=b.xml"), Ok(named));
+        assert_eq!(parse("lcov="), Err("a path is missing behind '='".to_owned()));
+        assert!(parse("emma").unwrap_err().contains("valid values: lcov, jacoco, cobertura"));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::slice::from_ref;
 
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Drop, DropReason, Process, Rows};
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, to_bytes};
@@ -184,9 +185,9 @@ fn a_difference_is_sorted_by_what_changed_most() {
         replay(&recorded, &Options::default()).expect("read").model.report()
     };
     let (basic, pause) = (report("v1_basic"), report("v1_pause"));
-    let same = Difference::new([&basic], [&basic], Order::Own);
+    let same = Difference::new(from_ref(&basic), from_ref(&basic), Some(Order::Own)).unwrap();
     assert_eq!((same.changed, same.methods.len()), (0, basic.methods.len()));
-    let difference = Difference::new([&basic], [&pause], Order::Calls);
+    let difference = Difference::new(from_ref(&basic), from_ref(&pause), Some(Order::Calls)).unwrap();
     let names: Vec<(&str, i128)> = difference
         .methods
         .iter()

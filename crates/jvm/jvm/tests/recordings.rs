@@ -112,7 +112,7 @@ fn every_message_is_shown() {
         let (rows, totals) = rows(&recording.path());
         let scenario = &*recording.name;
         assert_eq!((totals.undecoded, totals.damage), (0, vec![]), "{scenario}");
-        assert_eq!(rows.iter().filter(|row| row.what == "open").count() as u64, totals.connections);
+        assert_eq!(rows.iter().filter(|row| row.kind == "open").count() as u64, totals.connections);
         // The counts are those of the agent's messages.
         let sent = || rows.iter().filter(|row| row.dir.as_deref() == Some("a2h"));
         let names: BTreeSet<&str> = sent().filter_map(|row| row.name.as_deref()).collect();
@@ -121,7 +121,7 @@ fn every_message_is_shown() {
             assert_eq!(shown as u64, recording.count(name), "{scenario}: {name}");
         }
         assert!(names.contains("hello") || names.contains("projectHello"), "{scenario}: {names:?}");
-        let bytes: u64 = rows.iter().filter(|row| row.what == "message").filter_map(|row| row.bytes).sum();
+        let bytes: u64 = rows.iter().filter(|row| row.kind == "message").filter_map(|row| row.bytes).sum();
         assert_eq!(bytes, one(&recording.path()).bytes(), "{scenario}");
         let times: Vec<f64> = rows.iter().filter_map(|row| row.t).collect();
         assert!(times.is_sorted(), "{scenario}");

@@ -20,7 +20,7 @@ Examples:
 )]
 pub(crate) struct Demo {
     #[command(subcommand)]
-    pub(crate) what: Option<DemoVerb>,
+    pub(crate) verb: Option<DemoVerb>,
     #[command(flatten)]
     pub(crate) trace: DemoTrace,
 }
@@ -89,7 +89,7 @@ pub(crate) struct DemoJvmAgent {
 impl Demo {
     /// Returns the format of the result.
     pub(super) fn format(&self) -> TextOrJson {
-        match &self.what {
+        match &self.verb {
             Some(DemoVerb::Jvm(options)) => options.format.format,
             _ => TextOrJson::Text,
         }

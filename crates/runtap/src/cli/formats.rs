@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use runtap_convert::{FileFormat, Unsuitable, format_of};
+use runtap_convert::{FileFormat, format_of};
 use runtap_model::View;
+use runtap_text::unsuitable;
 
 use super::TextOrJson;
 use super::choices::{choice_of, find, is_dotnet_view};
@@ -97,33 +98,6 @@ impl Content {
         let content = runtap_convert::Content::from(self);
         content.check(formats).map_err(unsuitable)?;
         Ok(content)
-    }
-}
-
-/// Formats why a format does not support the requested content, and which formats do.
-pub(crate) fn unsuitable(why: Unsuitable) -> String {
-    match why {
-        Unsuitable::DotnetTrace(format) => format!(
-            "--compat dotnet-trace puts the work of several threads on one, which {} can't show: use speedscope, chrome, \
-             folded, flamegraph or pprof",
-            format.name()
-        ),
-        Unsuitable::MergedThreads(format) => format!(
-            "--merge-threads applies to folded and flamegraph: in {}, threads stay separate",
-            format.name()
-        ),
-        Unsuitable::NeedsTimes(format) => format!(
-            "calls have no time axis, which {} needs: use speedscope, folded, flamegraph or pprof",
-            format.name()
-        ),
-        Unsuitable::OtherView { view, views } => format!(
-            "the recording has no view '{view}'; valid values: {}",
-            views.iter().map(|view| view.name()).collect::<Vec<_>>().join(", ")
-        ),
-        Unsuitable::Timeless(format, view) => format!(
-            "the view '{view}' has no time axis, which {} needs: use speedscope, firefox, pprof, folded or flamegraph",
-            format.name()
-        ),
     }
 }
 

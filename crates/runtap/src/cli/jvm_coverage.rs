@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use runtap_jvm::coverage::Format;
 use runtap_jvm::coverage_files::CoverageFile;
 
 use crate::cmd::complete;
@@ -14,8 +13,7 @@ use crate::cmd::complete;
 #[command(next_help_heading = "Coverage")]
 pub(crate) struct JvmCoverage {
     /// Write a coverage file in the format lcov, jacoco or cobertura; '-' is stdout; repeatable [default file: RECORDING.EXT]
-    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = parse_coverage_file,
-        add = ArgValueCompleter::new(complete::coverage_files),
+    #[arg(long, value_name = "FORMAT[=FILE]", add = ArgValueCompleter::new(complete::coverage_files),
         conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
     pub(crate) coverage: Vec<CoverageFile>,
     /// List the methods of this jar or class directory that were never called; repeatable
@@ -47,32 +45,5 @@ impl JvmCoverage {
     /// Whether any of these outputs is requested.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.coverage.is_empty() || !self.never_called.is_empty()
-    }
-}
-
-fn parse_coverage_file(text: &str) -> Result<CoverageFile, String> {
-    let (name, path) = text.split_once('=').map_or((text, None), |(name, path)| (name, Some(path)));
-    let format = Format::from_name(&name.to_ascii_lowercase()).ok_or_else(|| {
-        let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        format!("'{name}' is not a coverage format; valid values: {}", known.join(", "))
-    })?;
-    if path.is_some_and(str::is_empty) {
-        return Err("a path is missing behind '='".to_owned());
-    }
-    Ok(CoverageFile { format, path: path.map(PathBuf::from) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_with_and_without_a_path() {
-        let plain = CoverageFile { format: Format::Lcov, path: None };
-        assert_eq!(parse_coverage_file("lcov"), Ok(plain));
-        let named = CoverageFile { format: Format::Jacoco, path: Some("a=b.xml".into()) };
-        assert_eq!(parse_coverage_file("JaCoCo=a=b.xml"), Ok(named));
-        assert_eq!(parse_coverage_file("lcov="), Err("a path is missing behind '='".to_owned()));
-        assert!(parse_coverage_file("emma").unwrap_err().contains("valid values: lcov, jacoco, cobertura"));
     }
 }

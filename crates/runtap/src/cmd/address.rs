@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use runtap_route::messages;
+use runtap_text::Output;
 use runtap_transport::remote::{AddressError, HostPort};
 
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 /// The address of `router listen` in messages.
 pub(super) const LISTEN: &str = "HOST:PORT";

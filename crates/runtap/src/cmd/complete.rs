@@ -15,11 +15,10 @@ use runtap_jvm::coverage::Format as Coverage;
 use runtap_os::output::is_plain_word;
 use runtap_record::providers::CLR_KEYWORDS;
 use runtap_target::{UserFilter, local_name, running};
-use runtap_text::one_line;
+use runtap_text::{Output, one_line};
 
 use crate::cli::Completions;
 use crate::exit::usage;
-use crate::output::Output;
 
 /// The maximum length of a description in characters.
 const MAX_DESCRIPTION_CHARS: usize = 200;

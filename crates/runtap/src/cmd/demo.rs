@@ -12,6 +12,7 @@ use runtap_record::Specification;
 use runtap_record::providers::{Request, Selection};
 use runtap_sinks::Format;
 use runtap_target::TargetSpec;
+use runtap_text::Output;
 
 mod jvm;
 
@@ -19,10 +20,9 @@ use self::jvm::{jvm, run_agent};
 use super::{block_on, target, trace};
 use crate::cli::{Demo, DemoServe, DemoTrace, DemoVerb};
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 pub(super) fn run(options: Demo, output: Output) -> anyhow::Result<u8> {
-    match options.what {
+    match options.verb {
         None => record(&options.trace, output),
         Some(DemoVerb::Trace(options)) => record(&options, output),
         Some(DemoVerb::Serve(options)) => serve(&options, output),

@@ -13,14 +13,13 @@ use runtap_model::{Comparison, Trace, View};
 use runtap_os::output::{Destination, with_extension, without_extension};
 use runtap_sinks::Format;
 
-use runtap_text::{DiffText, advice, document};
+use runtap_text::{DiffText, Output, advice, conversion_message, document, unsuitable};
 
 use super::recording::{loss_message, partial_of, warn_if_partial};
 use super::report::table_options;
 use super::{convert, jvm};
-use crate::cli::{AnyFormat, Diff, unsuitable};
+use crate::cli::{AnyFormat, Diff};
 use crate::exit::{self, usage};
-use crate::output::Output;
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     match [jvm::find_operand(&options.before)?, jvm::find_operand(&options.after)?] {
@@ -47,7 +46,9 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     if !planned.is_empty() {
         // Each line of a file contains all frames of a stack, so deep stacks are limited.
         for trace in [&mut before, &mut after] {
-            limit_depth(trace, &Content::default(), &mut |note: Note| convert::say(&note, output));
+            limit_depth(trace, &Content::default(), &mut |note: Note| {
+                output.messages(conversion_message(&note));
+            });
         }
     }
     let view = options.view.unwrap_or_else(|| default_view(&before, &after, output));
@@ -70,21 +71,19 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let partial = first.partial.is_some() || second.partial.is_some();
     let order = DiffOrder { absolute: options.absolute, inclusive: options.inclusive };
     let mut report = DiffReport::new(&comparison, order);
-    // Stdout carries the comparison, so written files are only noted.
-    let mut on_note = |note: Note| {
-        if let Note::Written(file) = &note {
-            output.note(convert::output_file(file));
-        }
-    };
     let files = [&*options.before, &*options.after];
-    let made = write_difference(&comparison, files, &planned, options.absolute, &mut on_note);
-    let outputs = made.files.iter().map(convert::output_file).collect();
+    let made = write_difference(&comparison, files, &planned, options.absolute);
+    let outputs: Vec<_> = made.files.iter().map(document::OutputFile::from).collect();
+    // Stdout carries the comparison, so written files are only noted.
+    for file in &outputs {
+        output.note(file);
+    }
     let written = convert::first(made.failures, output);
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     if output.json() {
         report.limit(options.number.unwrap_or(usize::MAX));
         let document = document::DiffDocument::new(&report, [first, second], outputs);
-        output.document_beside(&document, to_stdout)?;
+        output.document_on_free_stream(&document, to_stdout)?;
     } else if !to_stdout {
         let text = DiffText { report: &report, files };
         output.print(&text, &table_options(options.number, output))?;
@@ -116,7 +115,7 @@ pub(super) fn planned(options: &Diff, after: &Path) -> anyhow::Result<Vec<Planne
 /// Reads the profile of a recording, and the loss and damage of the recording.
 fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(Trace, document::Source<'a>)> {
     let content = Content { view: options.view, ..Content::default() };
-    let mut on_note = |note: Note| convert::say(&note, output);
+    let mut on_note = |note: Note| output.messages(conversion_message(&note));
     let Profile { trace, recording, .. } =
         Profile::read(Recording::open(file)?, &content, &ProfileOptions::default(), &mut on_note)?;
     if let Some(loss) = loss_message(&recording) {

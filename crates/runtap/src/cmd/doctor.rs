@@ -4,15 +4,14 @@ use runtap_discover::ProcessKind;
 use runtap_target::Diagnosed;
 use runtap_target::doctor::Finding;
 use runtap_target::fixes;
-use runtap_text::TextOptions;
+use runtap_target::messages::NONE_FOUND;
 use runtap_text::document::{Examined, FindingRow, FindingsDocument};
+use runtap_text::{Output, TextOptions};
 
 use super::target::examine;
 use crate::cli::Processes;
 use crate::exit;
-use crate::output::Output;
 
-const EMPTY: &str = "No .NET or Java processes found. Try 'runtap demo', which uses a built-in program.";
 const DETAILS: &str = "'runtap doctor PID' shows details and fixes";
 
 pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
@@ -34,7 +33,8 @@ pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u
             for diagnosed in &diagnosed {
                 rows.push(row(diagnosed).await);
             }
-            show(&FindingsDocument::of_all(rows, findings(&machine).await, EMPTY), output)?;
+            let document = FindingsDocument::of_all(rows, findings(&machine).await, NONE_FOUND);
+            output.show_with(&document, &text_options(output))?;
             Ok(exit::OK)
         }
     }
@@ -44,15 +44,12 @@ async fn print_diagnosis(diagnosed: &Diagnosed, output: Output) -> anyhow::Resul
     for step in diagnosed.examination.facts.steps() {
         output.detail(format_args!("Checked {step}"));
     }
-    show(&FindingsDocument::of(row(diagnosed).await), output)?;
+    output.show_with(&FindingsDocument::of(row(diagnosed).await), &text_options(output))?;
     Ok(if diagnosed.diagnosis.reachable { exit::OK } else { exit::NO_TARGET })
 }
 
-fn show(document: &FindingsDocument<'_>, output: Output) -> anyhow::Result<()> {
-    if output.json() {
-        return output.document(document);
-    }
-    output.print(document, &TextOptions { more: Some(DETAILS), ..output.options() })
+fn text_options(output: Output) -> TextOptions<'static> {
+    TextOptions { more: Some(DETAILS), ..output.options() }
 }
 
 async fn row(diagnosed: &Diagnosed) -> Examined<'_> {

@@ -2,12 +2,12 @@
 //! programs were started.
 
 use runtap_target::ManagedTarget;
+use runtap_text::Output;
 use runtap_text::document::{EnvironmentDocument, Variable};
 
 use super::failure::explain;
 use super::target::{choose_managed, target_error};
 use crate::cli::Processes;
-use crate::output::Output;
 
 pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
     let all = choose_managed(&options.target, options.all.all, output).await?;

@@ -1,19 +1,16 @@
 //! `runtap events FILE`: prints the events of a recording as lines, or counts them.
 
 use std::io::BufWriter;
-use std::path::Path;
 
-use runtap_clr::{EventCounts, Filter, Names};
-use runtap_nettrace::{Observe, StreamItem};
-
-use runtap_text::{Missing, TextOptions, document, unmet_messages};
+use runtap_clr::lines::{Choice, Chooser, Lines, Matched, Style};
+use runtap_clr::{EventCounts, Filter};
+use runtap_convert::method_names;
+use runtap_convert::source::Recording;
+use runtap_text::{Missing, Output, TextOptions, document, unmet_messages};
 
 use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
 use crate::exit::{USAGE, usage, with_list};
-use crate::output::Output;
-use runtap_clr::lines::{Choice, Chooser, Lines, Matched, Style};
-use runtap_convert::source::Recording;
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;
@@ -24,7 +21,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     if options.count && options.format == Some(Style::Csv) {
         return Err(usage("--count is printed as text or json"));
     }
-    let names = if options.stacks || wants_frames { Some(names_of(&options.file)?) } else { None };
+    let names = if options.stacks || wants_frames { Some(method_names(&options.file)?) } else { None };
     let chooser = Chooser::new(choice, names);
     if options.count {
         return count(options, chooser, output);
@@ -76,18 +73,4 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
 /// Warns about names in the selection that no event has, and if no event matched. Each message starts with `subject`.
 pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
     output.messages(unmet_messages(matched, has_filter, subject));
-}
-
-/// Reads the method names of a recording. They are at the end of the file, so the file is read twice.
-fn names_of(file: &Path) -> anyhow::Result<Names> {
-    let mut recording = Recording::open(file)?;
-    recording.must_be_read_twice()?;
-    let mut names = Names::new();
-    recording.read(&mut |item| {
-        if !matches!(item, StreamItem::Header(_)) {
-            names.item(item);
-        }
-    })?;
-    names.seal();
-    Ok(names)
 }

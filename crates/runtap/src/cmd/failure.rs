@@ -4,6 +4,7 @@ use runtap_diag::Error;
 use runtap_diag::preflight::Objection;
 use runtap_target::doctor::Finding;
 use runtap_target::fixes;
+use runtap_text::Output;
 
 use crate::exit::{self, expected};
 
@@ -48,13 +49,12 @@ pub(super) fn not_reached(pid: u32, finding: &Finding) -> anyhow::Error {
     expected(exit::NO_TARGET, format!("process {pid} {}", finding.detail), fixes::text(&finding.fixes))
 }
 
-/// Adds the process id to an error of one of several processes, unless the message already starts with it.
-pub(super) fn with_pid(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
+/// Prints the error of one of several processes, after its id unless the message starts with the id. Returns the exit code.
+pub(super) fn print_process_error(pid: Option<u32>, error: &anyhow::Error, output: Output) -> u8 {
     let (text, label) = (format!("{error:#}"), pid.map(|pid| format!("process {pid}")));
-    match label.filter(|label| !text.starts_with(label)) {
-        Some(label) => anyhow::anyhow!("{label}: {text}"),
-        None => anyhow::anyhow!(text),
-    }
+    let label = label.filter(|label| !text.starts_with(label)).map(|label| label + ": ");
+    output.error(label.unwrap_or_default() + &text, &[], exit::hint_of(error).as_deref());
+    exit::code_of(error)
 }
 
 /// Returns the exit code of an objection to a command.

@@ -2,12 +2,12 @@
 
 use runtap_discover::System;
 use runtap_target::{FactSource, JvmTarget, ManagedTarget, ResolvedTarget, is_suspended};
+use runtap_text::Output;
 use runtap_text::document::{InfoDocument, JvmInfo};
 
 use super::failure::explain;
 use super::target::{choose_managed, target_error};
 use crate::cli::Processes;
-use crate::output::Output;
 
 pub(super) async fn run(options: &Processes, output: Output) -> anyhow::Result<u8> {
     let all = choose_managed(&options.target, options.all.all, output).await?;
@@ -39,7 +39,7 @@ async fn print_dotnet(chosen: &ResolvedTarget, output: Output) -> anyhow::Result
     document.user = process.map(|process| &*process.user);
     let usage = process.and_then(|process| System::current().usage(process.pid, process.start_time));
     document.uptime_ns = usage.and_then(|usage| usage.uptime.as_nanos().try_into().ok());
-    output.show(&document)
+    Ok(output.show(&document)?)
 }
 
 async fn print_jvm(chosen: &JvmTarget, output: Output) -> anyhow::Result<()> {
@@ -74,5 +74,5 @@ async fn print_jvm(chosen: &JvmTarget, output: Output) -> anyhow::Result<()> {
         jvm_flags: known(&java.flags),
         source: facts.source.name(),
     });
-    output.show(&document)
+    Ok(output.show(&document)?)
 }

@@ -3,11 +3,10 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use runtap_clr::layout::{GapKind, Layout, json};
+use runtap_clr::layout::{GapKind, Layout};
 use runtap_convert::source::{ForeignFile, open_input};
-use runtap_nettrace::inspect::Inspected;
-use runtap_text::document::{LayoutHead, LayoutTail, Partial};
-use runtap_text::{layout_heading, layout_row};
+use runtap_text::document::Partial;
+use runtap_text::{BlockPrinter, Output};
 
 mod transcript;
 
@@ -15,7 +14,6 @@ use self::transcript::{java, transcript};
 use super::recording::warn_of;
 use crate::cli::Inspect;
 use crate::exit::{self, expected};
-use crate::output::Output;
 use runtap_text::units::Count;
 
 /// The error for a file that starts neither like a recording nor like a transcript.
@@ -36,30 +34,21 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }
-    let mut document = output.list(&LayoutHead::new(path.display().to_string()), "blocks")?;
-    let (mut layout, mut headed) = (Layout::default(), false);
+    let (mut layout, mut printer) = (Layout::default(), BlockPrinter::new(path, output)?);
     let bytes = runtap_convert::source::inspect_opened(file, path, |found| {
         layout.see(&found);
-        if let (true, Inspected::Block(block)) = (output.json(), &found) {
-            document.element(&json(block))?;
-        }
-        let Some(row) = layout_row(&found).filter(|_| !output.json()) else { return anyhow::Ok(()) };
-        // Print the heading only with the first row.
-        if !std::mem::replace(&mut headed, true) {
-            output.text(layout_heading(&output.options()))?;
-        }
-        output.text(row)
+        anyhow::Ok(printer.found(&found)?)
     })?;
-    let partial = layout.gap.as_ref().map(|gap| Partial { offset: gap.offset, reason: gap.what.to_string() });
+    let partial = layout.gap.as_ref().map(|gap| Partial { offset: gap.offset, reason: gap.kind.to_string() });
     if layout.blocks_count == 0 {
         let why = match &layout.gap {
             _ if bytes == 0 => "it is empty".to_owned(),
             None => "it has no blocks".to_owned(),
             // The intended format is unknown, so name both.
-            Some(gap) if gap.what == GapKind::Damage(runtap_nettrace::Error::NotNettrace) => {
+            Some(gap) if gap.kind == GapKind::Damage(runtap_nettrace::Error::NotNettrace) => {
                 NEITHER.to_owned()
             }
-            Some(gap) => gap.what.to_string(),
+            Some(gap) => gap.kind.to_string(),
         };
         return Err(expected(exit::USAGE, format!("{} can't be read: {why}", path.display()), None));
     }
@@ -73,8 +62,6 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
         None if layout.is_damaged => output.warning(format_args!("{} has damaged blocks", path.display())),
         None => {}
     }
-    if output.json() {
-        document.finish(&LayoutTail::new(&layout, bytes, partial))?;
-    }
+    printer.finish(&layout, bytes, partial)?;
     Ok(code)
 }

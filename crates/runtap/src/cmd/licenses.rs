@@ -2,9 +2,8 @@
 //!
 //! The list is compiled in. `cargo xtask licenses` generates it, and the checks compare it with `Cargo.lock`.
 
+use runtap_text::Output;
 use runtap_text::document::LicensesDocument;
-
-use crate::output::Output;
 
 pub(crate) fn run(output: Output) -> anyhow::Result<u8> {
     output.show(&LicensesDocument::read(include_str!("../../licenses.txt")))?;

@@ -1,10 +1,10 @@
 //! `runtap list-profiles`: lists the profiles of `--profile` and their providers.
 
 use runtap_record::providers::PROFILES;
+use runtap_text::Output;
 use runtap_text::document::{ProfileRow, ProfilesDocument, ProviderRow};
 
 use crate::exit;
-use crate::output::Output;
 
 pub(super) fn run(output: Output) -> anyhow::Result<u8> {
     let profiles = PROFILES.iter().map(|profile| {

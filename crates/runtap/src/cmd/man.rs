@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::Context;
 use clap::{Command, CommandFactory};
 use runtap_os::output::{OutputSink, PendingFile, make_folder};
+use runtap_text::Output;
 
 use crate::cli::{Cli, Man};
-use crate::output::Output;
 
 pub(crate) fn run(options: &Man, output: Output) -> anyhow::Result<u8> {
     let command = Cli::command();

@@ -48,8 +48,8 @@ use runtap_discover::System;
 use self::interrupt::or_interrupted;
 use crate::cli::{Cli, Deferred, TextOrJson, Verb};
 use crate::exit;
-use crate::output::Output;
 use runtap_os::output::sweep;
+use runtap_text::Output;
 
 /// Parses the command line, runs the verb, prints its error and returns the exit code.
 pub(crate) fn main() -> ExitCode {
@@ -65,7 +65,7 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { wrong_usage() } else { exit::OK });
         }
     };
-    let output = Output::new(&cli.global, cli.verb.result_format() == TextOrJson::Json);
+    let output = cli.global.output(cli.verb.result_format() == TextOrJson::Json);
     let done = match &cli.verb {
         // Probably an unset shell variable: do not fall back to a running process.
         Verb::Trace(options) | Verb::Collect(options) if ends_with_dashes && options.command.is_empty() => {
@@ -83,8 +83,7 @@ pub(crate) fn main() -> ExitCode {
                 let _ = error.print();
                 return ExitCode::from(exit::USAGE);
             }
-            let hint = exit::hint_of(&error);
-            output.error(&error, hint.as_deref());
+            exit::print_error(&error, output);
             ExitCode::from(exit::code_of(&error))
         }
     }

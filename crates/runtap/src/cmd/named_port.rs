@@ -3,9 +3,8 @@
 use runtap_diag::ports::Port;
 use runtap_os::{is_root, shell};
 use runtap_route::messages;
+use runtap_text::Output;
 use runtap_transport::naming::{PORTS, port_address};
-
-use crate::output::Output;
 
 /// Prints the variable that makes a program connect to the port, and who else can use the port.
 pub(super) fn note_listening(port: &Port, output: Output) {

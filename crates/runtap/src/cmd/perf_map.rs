@@ -5,13 +5,13 @@ use std::path::Path;
 
 use runtap_diag::{PerfMapType, perf_map};
 use runtap_target::ResolvedTarget;
+use runtap_text::Output;
 use runtap_text::document::{MapFile, PerfMapDocument};
 
 use super::failure::explain;
 use super::target::{DotnetVerb, choose_all, each};
 use crate::cli::PerfMap;
 use crate::exit;
-use crate::output::Output;
 
 pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> {
     let (enable, target, all) = match &options {
@@ -38,7 +38,8 @@ async fn set_perf_map(
     if chosen.is_remote() {
         let pid = u32::try_from(chosen.number()).unwrap_or_default();
         output.note(format_args!("the files are on the target's machine, in its {}", folder.display()));
-        return output.show(&PerfMapDocument::new(pid, enable.is_some(), Vec::new())).map(|()| exit::OK);
+        output.show(&PerfMapDocument::new(pid, enable.is_some(), Vec::new()))?;
+        return Ok(exit::OK);
     }
     let (pid, own_pid) = chosen.pids().await.map_err(explain)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts, profiler};
 use runtap_target::ResolvedTarget;
+use runtap_text::Output;
 use runtap_wire::Uuid;
 
 use super::failure::explain;
 use super::target::{DotnetVerb, choose_all, each};
 use crate::cli::{self, Profiler, ProfilerLibrary};
 use crate::exit::{self, usage};
-use crate::output::Output;
 
 /// Added to the profiler's time-out, which does not include loading the library.
 const LOAD_TIME: Duration = Duration::from_secs(30);

@@ -5,23 +5,23 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use runtap_os::{exit_code, shell};
+use runtap_os::exit_code;
 use runtap_record::{StopRequest, Stops};
 use runtap_route::record::{
     Command, DiagnosticIpc, Header, Journal, RecordOutcome, RecorderSocket, Recording, Reporter, Stop,
     Streams, Way, create, messages, recorder_header,
 };
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
+use runtap_text::Output;
 use runtap_text::document::RecordDocument;
 use runtap_transport::Endpoint;
-use runtap_transport::naming::{PORTS, SocketName, port_address};
+use runtap_transport::naming::{PORTS, SocketName};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
-use super::target::{DotnetVerb, resolve, target_spec};
+use super::target::{DotnetVerb, connect_to_one, target_spec};
 use crate::cli::{Record, target_of};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let stops = Stops::listen()?;
@@ -41,7 +41,8 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let journal = Arc::new(Journal::begin::<DiagnosticIpc>(out, header(&options, &sides, &place))?);
     let command = command(&options, &place, to_stdout || output.json());
     if command.is_none() {
-        print_instructions(&sides, &place, output);
+        let pid = sides.pid.map(|(pid, _)| pid);
+        output.messages(messages::instructions(&sides.way, &sides.label, pid, &place));
     }
     let recording = Recording {
         listener,
@@ -96,16 +97,8 @@ async fn resolve_sides(options: &Record, output: Output) -> anyhow::Result<Sides
         };
         return Ok(Sides { way, listen: port, pid: None, process: None, label, _target: None });
     }
-    let target_process = match target_spec(&target)? {
-        TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
-            return Err(usage("a port to which runtimes connect requires the tool's port: --forward PORT"));
-        }
-        TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
-        target => {
-            let mut targets = resolve(&target, false, DotnetVerb::RECORD, output).await?;
-            targets.pop().ok_or_else(|| usage("no process was selected"))?
-        }
-    };
+    let no_port = "a port to which runtimes connect requires the tool's port: --forward PORT";
+    let target_process = connect_to_one(&target, no_port, DotnetVerb::RECORD, output).await?;
     let pid = target_process.process.as_ref().map(|process| (process.ns_pid, process.start_time));
     let process = target_process.process.as_ref().map(|process| process.pid);
     let way = Way::ToRuntime(target_process.client.endpoint().clone());
@@ -124,21 +117,6 @@ fn command(options: &Record, place: &RecorderSocket, stdout_on_stderr: bool) -> 
     let ports = options.forward.is_some().then(|| std::env::var_os(PORTS).unwrap_or_default());
     let command = || Command::connecting_to(place, &options.command, ports, stdout_on_stderr);
     (!options.command.is_empty()).then(command)
-}
-
-/// Prints how tools or runtimes connect to the recorder.
-fn print_instructions(sides: &Sides, place: &RecorderSocket, output: Output) {
-    let path = shell::word(place.path());
-    if let Way::ToTool(_) = sides.way {
-        let path = shell::word(port_address(place.path()));
-        output.note(format_args!("Waiting for programs that are started with {PORTS}={path}"));
-        return;
-    }
-    output.note(format_args!("Connect tools to {} with: --diagnostic-port {path},connect", sides.label));
-    if let (Some((pid, _)), Some(directory)) = (sides.pid, place.directory()) {
-        output.note(format_args!("or: TMPDIR={} TOOL -p {pid}", shell::word(directory)));
-    }
-    output.note("Ctrl-C stops the recording");
 }
 
 /// Converts signals to requests to stop the recording.
@@ -166,19 +144,12 @@ fn conclude(options: &Record, outcome: RecordOutcome, output: Output, to_stdout:
         (totals.connections, totals.frames, totals.bytes);
     document.partial = totals.is_truncated;
     if output.json() {
-        output.document_beside(&document, to_stdout)?;
+        output.document_on_free_stream(&document, to_stdout)?;
     } else {
         output.note(document.remark());
     }
-    if totals.connections == 0 && status.is_some() && options.forward.is_some() {
-        output.warning(
-            "no .NET runtime has connected: only programs of .NET 5 and later do; 'runtap jvm run -- java …' traces a Java program",
-        );
-    } else if totals.connections == 0 && status.is_some() {
-        output.warning(
-            "no tool has connected: with a process id, a tool uses the process's own socket if the process has a TMPDIR; \
-             pass the recorder's socket to the tool instead: --diagnostic-port {socket},connect",
-        );
+    if totals.connections == 0 && status.is_some() {
+        output.messages([messages::no_connections(options.forward.is_some())]);
     }
     let code = status.map_or(exit::OK, |status| exit_code(status).unwrap_or(exit::FAILED));
     Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use runtap_convert::source::{Error as SourceError, Recording};
 pub(crate) use runtap_text::document::Partial;
-use runtap_text::lost_events;
+use runtap_text::{Output, lost_events};
 use runtap_transcript::{Error as TranscriptError, Located, Reader};
 
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 /// Returns where and why reading a recording stopped early, or `None` if the recording is complete.
 pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use runtap_convert::RepairedFile;
 use runtap_os::output::{Destination, insert_before_extension};
+use runtap_text::Output;
 use runtap_text::document::RepairDocument;
 
 use crate::cli::Repair;
 use crate::exit;
-use crate::output::Output;
 use runtap_text::units::Count;
 
 pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
         exit::OK
     };
     if output.json() {
-        output.document_beside(&document, to_stdout)?;
+        output.document_on_free_stream(&document, to_stdout)?;
         return Ok(code);
     }
     output.note(document.remark());

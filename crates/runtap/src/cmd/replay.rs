@@ -1,15 +1,14 @@
 //! `runtap replay`: plays one side of a transcript and prints the differences. [`runtap_route::replay`] does the playing.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use runtap_os::{exit_code, in_named_thread, shell};
-use runtap_route::record::{Command, RecorderSocket, Stop, with_socket};
+use runtap_route::record::{Command, RecorderSocket, Stop};
 use runtap_route::replay::{
     Asking, Exchange, Played, Player, Playing, Report, Talk, TalkError, ToolConnection, Verdict, ask,
 };
-use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
+use runtap_text::Output;
 use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
 use runtap_transport::Endpoint;
 use runtap_transport::naming::SocketName;
@@ -17,10 +16,9 @@ use tokio::sync::watch;
 
 use super::interrupt::unless;
 use super::record::stop_requests;
-use super::target::{DotnetVerb, resolve, target_spec};
+use super::target::{DotnetVerb, connect_to_one};
 use crate::cli::{PlayedSide, Replay, target_of};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let stops = runtap_record::Stops::listen()?;
@@ -60,16 +58,8 @@ async fn play_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::R
     if options.listen.is_some() || options.dial.is_some() || !options.command.is_empty() {
         return Err(usage("--listen, --dial and a command apply only to --as runtime"));
     }
-    let target = match target_spec(&target_of(&options.target))? {
-        TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
-            return Err(usage("with --as client, the runtime must listen: --diagnostic-port PATH,connect"));
-        }
-        TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
-        target => {
-            let mut targets = resolve(&target, false, DotnetVerb::REPLAY, output).await?;
-            targets.pop().ok_or_else(|| usage("no process was selected"))?
-        }
-    };
+    let no_port = "with --as client, the runtime must listen: --diagnostic-port PATH,connect";
+    let target = connect_to_one(&target_of(&options.target), no_port, DotnetVerb::REPLAY, output).await?;
     let asking = Asking { is_fast: options.fast, changes_target: options.allow_changes };
     Ok(ask(talk, &target.client, asking, &verdict_printer(output)).await)
 }
@@ -88,7 +78,6 @@ async fn play_runtime(
     if options.allow_changes {
         return Err(usage("--allow-changes is for --as client"));
     }
-    let mut directory = None;
     let (place, heard) = match &options.dial {
         Some(port) if talk.connects_to_tool() => (None, ToolConnection::Connect(Endpoint::local(port))),
         Some(_) => return Err(usage("no runtime connected to a tool when this was recorded; use --listen")),
@@ -100,20 +89,12 @@ async fn play_runtime(
         None => {
             let name = talk.process().map(|(pid, start)| SocketName::runtime(pid, start));
             let (place, listener) = RecorderSocket::listen(options.listen.as_deref(), name)?;
-            directory = place.directory().map(Path::to_owned);
             (Some(place), ToolConnection::Listen(listener))
         }
     };
-    let command = (!options.command.is_empty()).then(|| Command {
-        words: match &place {
-            Some(place) => with_socket(&options.command, place.path()),
-            None => options.command.clone(),
-        },
-        environment: directory
-            .map(|it| (OsString::from("TMPDIR"), it.into_os_string()))
-            .into_iter()
-            .collect(),
-        stdout_on_stderr: output.json(),
+    let command = (!options.command.is_empty()).then(|| match &place {
+        Some(place) => Command::connecting_to(place, &options.command, None, output.json()),
+        None => Command::new(options.command.clone(), output.json()),
     });
     if let (Some(place), None) = (&place, &command) {
         let path = shell::word(place.path());

@@ -10,13 +10,12 @@ use runtap_convert::source::Recording;
 use runtap_model::View;
 use runtap_nettrace::{Observe, StreamItem};
 use runtap_text::document::ReportDocument;
-use runtap_text::{Print, TextOptions, advice};
+use runtap_text::{Output, Print, TextOptions, advice, conversion_message};
 
+use super::jvm;
 use super::recording::{loss_message, partial_of, warn_if_partial};
-use super::{convert, jvm};
 use crate::cli;
 use crate::exit::usage;
-use crate::output::Output;
 use runtap_text::units::Count;
 
 /// The default number of rows in a table.
@@ -84,7 +83,8 @@ impl Reporter<'_> {
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.read(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = finish(builder, recording);
-            convert::print_notes(&trace, self.output);
+            let notes = runtap_convert::notes(&trace);
+            self.output.messages(notes.iter().filter_map(conversion_message));
             // Show all samples if the view has almost none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(

@@ -3,6 +3,7 @@
 use runtap_diag::ports::Port;
 use runtap_record::{ResumeError, Resumption, messages, resume, resume_at};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
+use runtap_text::Output;
 
 use super::failure::explain;
 use super::named_port::warn_of_exposure;
@@ -10,11 +11,10 @@ use super::target::{DotnetVerb, each, resolve, target_spec};
 use super::trace::guard_arguments;
 use crate::cli::Resume;
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> {
     let target = target_spec(&options.target)?;
-    let show = move |what: Resumption<'_>| show(what, output);
+    let show = move |event: Resumption<'_>| show(event, output);
     if let TargetSpec::Port(PortSpec { path, role: Role::Listen }) = &target {
         let mut port = Port::bind_for_all_users(path)?;
         warn_of_exposure(&port, output);
@@ -35,10 +35,10 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
     each(all, output, resume_one).await
 }
 
-fn show(what: Resumption<'_>, output: Output) {
-    match what {
+fn show(event: Resumption<'_>, output: Output) {
+    match event {
         Resumption::TakenOver(port) => warn_of_exposure(port, output),
-        what => output.messages(messages::resumption(&what)),
+        event => output.messages(messages::resumption(&event)),
     }
 }
 

@@ -4,14 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use runtap_model::Message;
 use runtap_os::{allow_many_files, shell};
 use runtap_record::Stops;
 use runtap_route::router::{
     Acceptor, Back, Ended, Front, Limits, Notice, Offer, Router, RuntimeAddress, Statistics, Unsupported,
-    socket_names,
+    messages, socket_names,
 };
 use runtap_target::TargetArgs;
 use runtap_target::messages::CREATE_TOKEN;
+use runtap_text::Output;
 use runtap_text::document::RouterDocument;
 use runtap_transport::remote::HostPort;
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
@@ -20,7 +22,6 @@ use super::address::{LISTEN, resolve};
 use super::target::{DotnetVerb, choose, token};
 use crate::cli::{self, IpcServer, ModeOptions, RouterListen, RuntimeConnects, RuntimeListens, Target};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 /// The number of warnings shown without `--verbose`.
 const MAX_WARNINGS: u32 = 20;
@@ -100,14 +101,17 @@ async fn listen(options: &RouterListen, stops: &Stops, output: Output) -> anyhow
 /// Returns a callback that prints notices of the router.
 fn notice_printer(output: Output) -> impl Fn(&Notice) + Send + Sync {
     let warned = AtomicU32::new(0);
-    move |notice| match notice.is_warning().then(|| warned.fetch_add(1, Ordering::Relaxed)) {
-        // Limited, because every client that can connect can cause warnings.
-        Some(MAX_WARNINGS) => {
-            output.warning(notice);
-            output.note("further warnings are shown only with --verbose");
-        }
-        Some(before) if before < MAX_WARNINGS => output.warning(notice),
-        _ => output.detail(notice),
+    move |notice| match messages::notice(notice) {
+        Message::Warning(text) => match warned.fetch_add(1, Ordering::Relaxed) {
+            before if before < MAX_WARNINGS => output.warning(text),
+            // Limited, because every client that can connect can cause warnings.
+            MAX_WARNINGS => {
+                output.warning(text);
+                output.note("further warnings are shown only with --verbose");
+            }
+            _ => output.detail(text),
+        },
+        message => output.messages([message]),
     }
 }
 

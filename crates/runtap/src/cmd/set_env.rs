@@ -2,12 +2,12 @@
 
 use runtap_diag::environment::Change;
 use runtap_target::ResolvedTarget;
+use runtap_text::Output;
 
 use super::failure::explain;
 use super::target::{DotnetVerb, choose_all, each, split_target};
 use crate::cli::SetEnv;
 use crate::exit::{self, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> {
     let (target, words) = split_target(&options.target, &options.words, "NAME=VALUE")?;

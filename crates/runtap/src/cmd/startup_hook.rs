@@ -1,12 +1,12 @@
 //! `runtap startup-hook`: loads a startup hook into running processes.
 
 use runtap_target::ResolvedTarget;
+use runtap_text::Output;
 
 use super::failure::explain;
 use super::target::{DotnetVerb, choose_all, each, reject_remote, split_target};
 use crate::cli::StartupHook;
 use crate::exit::{self, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result<u8> {
     let (target, words) =

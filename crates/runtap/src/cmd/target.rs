@@ -8,17 +8,17 @@ use runtap_record::Stops;
 pub(super) use runtap_target::DotnetVerb;
 use runtap_target::messages::{self, PICK_ONE, PICK_OR_ALL};
 use runtap_target::{
-    Error, Examined, ManagedTarget, ResolvedTarget, SpecError, TargetArgs, TargetSpec, fixes,
+    Error, Examined, ManagedTarget, PortSpec, ResolvedTarget, Role, SpecError, TargetArgs, TargetSpec, fixes,
     stuck_at_startup,
 };
+use runtap_text::Output;
 use runtap_transport::remote::{RemoteAddress, Token};
 
 use self::terminal::Terminal;
-use super::failure::{explain, not_reached, with_pid};
+use super::failure::{explain, not_reached, print_process_error};
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
-use crate::exit::{self, ExpectedError, expected, usage, with_message};
-use crate::output::Output;
+use crate::exit::{self, expected, usage, with_message};
 
 /// The environment variable with a router's token.
 pub(super) const TOKEN: &str = "RUNTAP_TOKEN";
@@ -77,9 +77,27 @@ pub(super) async fn choose(
     verb: DotnetVerb,
     output: Output,
 ) -> anyhow::Result<ResolvedTarget> {
-    match target_spec(target)?.resolve(&Terminal(output)).await {
-        Ok(chosen) => Ok(chosen),
-        Err(error) => Err(dotnet_error(error, verb, PICK_ONE, output).await),
+    or_message(target_spec(target)?.resolve(&Terminal(output)).await, Some(verb), PICK_ONE, output).await
+}
+
+/// Finds the .NET process that the options specify, or takes the port at which a runtime listens. `no_port` is the message for a
+/// port to which runtimes connect.
+///
+/// # Errors
+/// The errors of [`choose`].
+pub(super) async fn connect_to_one(
+    target: &Target,
+    no_port: &str,
+    verb: DotnetVerb,
+    output: Output,
+) -> anyhow::Result<ResolvedTarget> {
+    match target_spec(target)? {
+        TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => Err(usage(no_port)),
+        TargetSpec::Port(PortSpec { path, .. }) => Ok(ResolvedTarget::at_port(&path)),
+        target => {
+            let mut targets = resolve(&target, false, verb, output).await?;
+            targets.pop().ok_or_else(|| usage("no process was selected"))
+        }
     }
 }
 
@@ -111,10 +129,7 @@ pub(super) async fn choose_managed(
     } else {
         spec.resolve_managed(&terminal).await.map(|one| vec![one])
     };
-    match chosen {
-        Ok(chosen) => Ok(chosen),
-        Err(error) => Err(target_error(error, PICK_OR_ALL, output).await),
-    }
+    or_message(chosen, None, PICK_OR_ALL, output).await
 }
 
 /// Creates the error for an invalid target specification.
@@ -144,10 +159,19 @@ fn no_target() -> anyhow::Error {
     with_message(exit::USAGE, messages::no_target())
 }
 
-async fn dotnet_error(error: Error, verb: DotnetVerb, several: &str, output: Output) -> anyhow::Error {
-    match error {
-        Error::Java(java) => with_message(exit::NO_TARGET, verb.message_for_java(&java).await),
-        error => target_error(error, several, output).await,
+/// Adds the message to an error of a verb; `None` for verbs that support Java programs too.
+async fn or_message<T>(
+    found: Result<T, Error>,
+    verb: Option<DotnetVerb>,
+    several: &str,
+    output: Output,
+) -> anyhow::Result<T> {
+    match (found, verb) {
+        (Ok(found), _) => Ok(found),
+        (Err(Error::Java(java)), Some(verb)) => {
+            Err(with_message(exit::NO_TARGET, verb.message_for_java(&java).await))
+        }
+        (Err(error), _) => Err(target_error(error, several, output).await),
     }
 }
 
@@ -167,10 +191,7 @@ pub(super) async fn resolve(
     } else {
         spec.resolve(&terminal).await.map(|one| vec![one])
     };
-    match chosen {
-        Ok(chosen) => Ok(chosen),
-        Err(error) => Err(dotnet_error(error, verb, PICK_OR_ALL, output).await),
-    }
+    or_message(chosen, Some(verb), PICK_OR_ALL, output).await
 }
 
 /// Examines the processes that the options specify, or all processes if the options specify none.
@@ -178,11 +199,7 @@ pub(super) async fn resolve(
 /// # Errors
 /// The errors of [`choose`], but the processes need not respond.
 pub(super) async fn examine(target: &Target, all: bool, output: Output) -> anyhow::Result<Examined> {
-    let examined = target_spec(target)?.examine(all, &Terminal(output)).await;
-    match examined {
-        Ok(examined) => Ok(examined),
-        Err(error) => Err(target_error(error, PICK_OR_ALL, output).await),
-    }
+    or_message(target_spec(target)?.examine(all, &Terminal(output)).await, None, PICK_OR_ALL, output).await
 }
 
 /// Runs an action on each process in turn. With several processes, failures are printed, and the first failure determines the
@@ -206,9 +223,7 @@ pub(super) async fn each(
             Err(error)
                 if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= SIGNAL_CODE_BASE =>
             {
-                let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
-                output.error(&with_pid(pid, &error), hint.as_deref());
-                exit::code_of(&error)
+                print_process_error(pid, &error, output)
             }
             other => other?,
         };
@@ -248,7 +263,7 @@ pub(super) fn reject_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Res
     }
 }
 
-/// Separates the target from the arguments of a verb: the first word is the target unless an option selects it. `what`
+/// Separates the target from the arguments of a verb: the first word is the target unless an option selects it. `arguments`
 /// describes the arguments that must follow.
 ///
 /// # Errors
@@ -256,18 +271,21 @@ pub(super) fn reject_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Res
 pub(super) fn split_target<'a>(
     options: &TargetOptions,
     words: &'a [String],
-    what: &str,
+    arguments: &str,
 ) -> anyhow::Result<(Target, &'a [String])> {
     let (word, rest) = match words {
         _ if options.any() => (None, words),
         [word, rest @ ..] if !rest.is_empty() => (Some(word.clone()), rest),
         // The only word looks like an argument, so the target is missing.
-        [word] if what.contains('=') && word.contains('=') || what.contains('/') && word.contains('/') => {
+        [word]
+            if arguments.contains('=') && word.contains('=')
+                || arguments.contains('/') && word.contains('/') =>
+        {
             return Err(no_target());
         }
         [word] => {
             return Err(usage(format!(
-                "'{word}' is interpreted as the process, and nothing follows it: {what} is missing"
+                "'{word}' is interpreted as the process, and nothing follows it: {arguments} is missing"
             )));
         }
         _ => return Err(no_target()),

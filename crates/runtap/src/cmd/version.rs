@@ -1,8 +1,7 @@
 //! `runtap version`: prints the version.
 
+use runtap_text::Output;
 use runtap_text::document::VersionDocument;
-
-use crate::output::Output;
 
 pub(crate) fn run(output: Output) -> anyhow::Result<u8> {
     let (version, commit) = (env!("CARGO_PKG_VERSION"), option_env!("RUNTAP_COMMIT"));

@@ -165,10 +165,10 @@ fn in_parts(bytes: &[u8]) -> u64 {
     for part in Scan::of(bytes, 20_000) {
         let mut reader = part.reader();
         let mut visit = |item: StreamItem<'_>| events += u64::from(matches!(item, StreamItem::Event(_)));
-        for piece in part.pieces() {
-            reader.seek(piece.start);
-            let piece = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
-            let mut items = reader.items(&bytes[piece]);
+        for range in part.feed_ranges() {
+            reader.seek(range.start);
+            let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+            let mut items = reader.items(&bytes[range]);
             while items.for_each(&mut visit).is_err() {}
         }
         reader.finish();
@@ -180,11 +180,11 @@ fn in_parts(bytes: &[u8]) -> u64 {
 
 fn in_order(bytes: &[u8]) -> u64 {
     let (mut reader, mut events) = (InOrder::new(), 0);
-    for piece in bytes.chunks(40_000).chain([&[][..]]) {
-        if piece.is_empty() {
+    for chunk in bytes.chunks(40_000).chain([&[][..]]) {
+        if chunk.is_empty() {
             reader.finish();
         } else {
-            reader.feed(piece);
+            reader.feed(chunk);
         }
         loop {
             match reader.next() {

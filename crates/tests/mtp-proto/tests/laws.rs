@@ -370,7 +370,7 @@ fn elements_are_limited_for_a_frame_as_a_whole() {
     let read = |elements| Message::decode(&frame(&bytes), Limits { elements, ..Limits::default() });
     assert!(read(8).is_ok());
     let error = read(7).unwrap_err();
-    assert_eq!(error.what, "DiscoveredTest.Traits");
+    assert_eq!(error.field, "DiscoveredTest.Traits");
     assert!(error.to_string().ends_with("is 8, more than the allowed 7"), "{error}");
 }
 

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut spec = RunSpec::new(find_modules(&env::current_dir()?, &wanted)?.modules);
     spec.application.dotnet = find_dotnet().ok();
     let outcome = run(&spec, &Stop::new(), |event| match event {
-        RunEvent::TestEnded { result, .. } => println!("{:9} {}", result.state.name(), result.name),
+        RunEvent::TestEnded { result, .. } => println!("{:9} {}", result.execution.state.name(), result.name),
         RunEvent::LaunchEnded { end, .. } => println!("{:?} {:?}", end.exit, end.failures),
         _ => {}
     })?;

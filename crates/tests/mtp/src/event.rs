@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use runtap_test_report::events::Stream;
-pub use runtap_test_report::{Exception, Level, TestOutcome, Totals};
+pub use runtap_test_report::{Attempt, Exception, Level, TestOutcome, Totals};
 
 use crate::child::Exit;
 use crate::module::Module;
@@ -56,10 +56,6 @@ pub struct TestResult {
     pub uid: String,
     /// The display name.
     pub name: String,
-    /// The outcome.
-    pub state: TestOutcome,
-    /// The duration that the framework reported; `None` for skipped tests. Never negative.
-    pub duration: Option<Duration>,
     /// The number of the attempt, starting at 1.
     pub attempt: u32,
     /// The number that the application assigned to the attempt of this test host. `None` if the application does not
@@ -77,18 +73,8 @@ pub struct TestResult {
     /// Whether another attempt of the row takes precedence: a later attempt that was reported earlier, or a failure
     /// before a skipped attempt.
     pub outdated: bool,
-    /// The reason why the test was skipped, or failed without an exception.
-    pub reason: Option<String>,
-    /// The exception and its inner exceptions.
-    pub exceptions: Vec<Exception>,
-    /// The value that an assertion expected.
-    pub expected: Option<String>,
-    /// The value that an assertion found.
-    pub actual: Option<String>,
-    /// The standard output of the test.
-    pub stdout: String,
-    /// The standard error of the test.
-    pub stderr: String,
+    /// The outcome and the texts. The duration is that which the framework reported, and never negative.
+    pub execution: Attempt,
 }
 
 /// A command-line option of an application.
@@ -110,8 +96,6 @@ impl Default for TestResult {
         Self {
             uid: String::new(),
             name: String::new(),
-            state: TestOutcome::Passed,
-            duration: None,
             attempt: 1,
             host_attempt: None,
             flaky: false,
@@ -119,12 +103,7 @@ impl Default for TestResult {
             superseded: false,
             row: 0,
             outdated: false,
-            reason: None,
-            exceptions: Vec::new(),
-            expected: None,
-            actual: None,
-            stdout: String::new(),
-            stderr: String::new(),
+            execution: Attempt::default(),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! spec.application.dotnet = find_dotnet().ok();
 //! let outcome = run(&spec, &Stop::new(), |event| {
 //!     if let RunEvent::TestEnded { result, .. } = event {
-//!         println!("{} {}", result.state.name(), result.name);
+//!         println!("{} {}", result.execution.state.name(), result.name);
 //!     }
 //! })?;
 //! println!("{:?}", outcome.totals);

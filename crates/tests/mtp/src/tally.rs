@@ -40,8 +40,8 @@ pub(crate) struct Counted {
 impl Tally {
     /// Counts a result of the runner's `attempt`. `is_last` is whether the test is not run again if it failed.
     pub(crate) fn count(&mut self, result: &TestResult, attempt: u32, is_last: bool) -> Counted {
-        let TestResult { uid, state, superseded, quarantined, .. } = result;
-        let (state, name) = (*state, self.tests.hash(&result.name));
+        let TestResult { uid, superseded, quarantined, .. } = result;
+        let (state, name) = (result.execution.state, self.tests.hash(&result.name));
         let about = subject(&result.name).map(|name| self.tests.hash(name));
         let test = self.tests.entry(uid);
         let host_attempt =
@@ -198,6 +198,7 @@ fn remove_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Attempt;
 
     /// Counts a result of the runner's attempt with the same number. Returns whether the test is flaky.
     fn count(tally: &mut Tally, result: &TestResult, is_last: bool) -> bool {
@@ -205,7 +206,8 @@ mod tests {
     }
 
     fn result(uid: &str, attempt: u32, state: TestOutcome, superseded: bool) -> TestResult {
-        TestResult { uid: uid.to_owned(), attempt, state, superseded, ..TestResult::default() }
+        let execution = Attempt { state, ..Attempt::default() };
+        TestResult { uid: uid.to_owned(), attempt, execution, superseded, ..TestResult::default() }
     }
 
     #[test]

@@ -16,8 +16,8 @@ const LAUNCH: LaunchId = LaunchId(1);
 /// What a run of one module with these tests leaves, which ended like this.
 fn events(end: LaunchEnd) -> Vec<RunEvent> {
     let introduction = Introduction { framework: ".NET 10.0.12".into(), ..Introduction::default() };
-    let duration = Some(Duration::from_millis(1));
-    let result = TestResult { uid: "a".into(), duration, ..TestResult::default() };
+    let execution = Attempt { duration_ns: Some(1_000_000), ..Attempt::default() };
+    let result = TestResult { uid: "a".into(), execution, ..TestResult::default() };
     vec![
         RunEvent::LaunchStarted { module: MODULE, launch: LAUNCH, attempt: 1, part: (1, 1), pid: 1 },
         RunEvent::Introduced { module: MODULE, launch: LAUNCH, introduction },

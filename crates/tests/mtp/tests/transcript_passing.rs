@@ -111,7 +111,7 @@ fn ends(mut stream: &UnixStream) {
 }
 
 fn whats(rows: &[Row]) -> Vec<&str> {
-    rows.iter().map(|row| row.name.as_deref().unwrap_or(&row.what)).collect()
+    rows.iter().map(|row| row.name.as_deref().unwrap_or(&row.kind)).collect()
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_side_that_dies_in_the_middle_of_a_frame_takes_the_other_with_it() {
     let cuts: Vec<_> = findings.iter().filter(|finding| finding.rule.id() == "MTP004").collect();
     assert_eq!((cuts.len(), cuts[0].conn.as_deref()), (1, Some("c1")));
     let (rows, _) = rows(&lines);
-    let mut closes: Vec<_> = rows.iter().filter(|row| row.what == "close").map(|row| &*row.summary).collect();
+    let mut closes: Vec<_> = rows.iter().filter(|row| row.kind == "close").map(|row| &*row.summary).collect();
     // Whose relay is the first to write its line is open.
     closes.sort_unstable();
     let of = |who: &str, bytes| format!("by the {who}, {bytes} bytes of a truncated frame");

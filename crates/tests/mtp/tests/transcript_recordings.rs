@@ -31,7 +31,7 @@ fn every_recording_is_shown_as_its_table_counts_it() {
         assert_eq!(counts(&rows), recording.frames, "{name}");
         assert_eq!(inspector.connections(), recording.connections, "{name}");
         assert_eq!(inspector.undecoded(), 0, "{name}");
-        let exit = rows.iter().find(|row| row.what == "exit").unwrap();
+        let exit = rows.iter().find(|row| row.kind == "exit").unwrap();
         let expected = match recording.exit_code {
             code @ ..0 => format!("signal {}", -code),
             code => format!("exit code {code}"),

@@ -3,7 +3,7 @@
 //! Defines the run, its modules, results and attempts as plain values, and properties derived from a single value.
 //! Counting is done by [`crate::Totals`]. Texts are not checked, and contain anything that a test wrote.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use runtap_test::TestOutcome;
 use serde::{Deserialize, Serialize};
@@ -187,6 +187,23 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Returns the duration. `None` if it is unknown or negative.
+    pub fn duration(&self) -> Option<Duration> {
+        self.duration_ns.and_then(|ns| u64::try_from(ns).ok()).map(Duration::from_nanos)
+    }
+
+    /// Moves the texts out; the outcome and the times stay.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let rest = Self {
+            state: self.state,
+            started: self.started,
+            duration_ns: self.duration_ns,
+            ..Self::default()
+        };
+        std::mem::replace(self, rest)
+    }
+
     /// Returns the duration in nanoseconds; 0 if it is unknown or negative.
     pub fn time_ns(&self) -> u64 {
         self.duration_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0)

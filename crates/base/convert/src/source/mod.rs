@@ -17,7 +17,7 @@
 //! - Reading stops if the result takes too much memory: more than 1 GiB plus eight times the size of the recording, or
 //!   three quarters of the memory of the machine or container. Unlimited if the operating system does not report
 //!   memory.
-//! - [`inspect`] lists the blocks of a file, including damaged ones; [`pieces`] returns its bytes.
+//! - [`inspect`] lists the blocks of a file, including damaged ones; [`chunks`] returns its bytes.
 //! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
 //!   tools are detected and rejected ([`ForeignFile`]).
 //! - [`ProfileSource`] is a recording of any kind that has profiles; a [`Recording`] is one.
@@ -25,16 +25,16 @@
 //! This module neither interprets events nor writes files.
 
 mod budget;
+mod chunks;
 mod error;
 mod foreign;
 mod parallel;
-mod pieces;
 mod profiles;
 mod recording;
 
+pub use chunks::{chunks, inspect, inspect_opened, open_input};
 pub use error::Error;
 pub use foreign::ForeignFile;
-pub use pieces::{inspect, inspect_opened, open_input, pieces};
 pub use profiles::{ProfileForm, ProfileSource, SourceProfile, has_view};
 pub use recording::{Partial, Reason, Recording};
 pub use runtap_os::compressed::{Compression, Input, MaxSize, TooLarge};

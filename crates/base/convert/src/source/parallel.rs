@@ -226,9 +226,9 @@ fn read_part(
     mut visit: impl FnMut(&StreamItem<'_>),
 ) -> io::Result<Reader> {
     let mut reader = part.reader();
-    for piece in part.pieces() {
-        reader.seek(piece.start);
-        let Range { mut start, end } = piece;
+    for range in part.feed_ranges() {
+        reader.seek(range.start);
+        let Range { mut start, end } = range;
         while start < end {
             let left = usize::try_from(end - start).unwrap_or(usize::MAX);
             let most = buffer.len().min(left);

@@ -110,7 +110,7 @@ impl Partial {
 }
 
 /// Number of bytes per read.
-const PIECE: usize = 1 << 20;
+const CHUNK_SIZE: usize = 1 << 20;
 
 /// An open recording.
 #[derive(Debug)]
@@ -192,12 +192,12 @@ impl Recording {
     /// If the file cannot be read or is not a recording.
     // Dynamic: the reader is 15 kB of code for each type of visitor.
     pub fn read(&mut self, visit: &mut dyn FnMut(&StreamItem<'_>)) -> Result<(), Error> {
-        self.pieces(|recording, piece| {
-            if piece.is_empty() {
+        self.chunks(|recording, chunk| {
+            if chunk.is_empty() {
                 recording.reader.finish();
             }
             let Self { reader, path, start, .. } = recording;
-            let mut items = reader.items(piece);
+            let mut items = reader.items(chunk);
             // The reader continues after a damaged block and records the damage.
             while let Err(error) = items.for_each(|item| visit(&item)) {
                 if items.header().is_none() {
@@ -216,13 +216,13 @@ impl Recording {
         &mut self,
         mut visit: impl FnMut(&StreamItem<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.pieces(|recording, piece| {
+        self.chunks(|recording, chunk| {
             let Self { in_order, path, start, .. } = recording;
             let reader = in_order.get_or_insert_default();
-            if piece.is_empty() {
+            if chunk.is_empty() {
                 reader.finish();
             } else {
-                reader.feed(piece);
+                reader.feed(chunk);
             }
             loop {
                 let error = match reader.next() {
@@ -265,18 +265,18 @@ impl Recording {
         self.read(&mut |item| whole.item(item))
     }
 
-    /// Reads the file and passes its pieces to `take`, followed by an empty one.
-    fn pieces<E: From<Error>>(
+    /// Reads the file and passes its chunks to `take`, followed by an empty one.
+    fn chunks<E: From<Error>>(
         &mut self,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut piece = vec![0; PIECE];
+        let mut chunk = vec![0; CHUNK_SIZE];
         let budget = self.budget();
         let mut offset = 0;
         loop {
             let read = match &mut self.input {
-                Some(input) => input.read(&mut piece),
-                None => self.file.read(&mut piece),
+                Some(input) => input.read(&mut chunk),
+                None => self.file.read(&mut chunk),
             };
             let is_compressed = self.input.as_ref().is_some_and(|input| input.compression().is_some());
             let mut n = match read {
@@ -289,7 +289,7 @@ impl Recording {
                 read => read.map_err(|error| self.unreadable(error))?,
             };
             if offset == 0 {
-                let start = piece.get(..n.min(runtap_os::compressed::START_BYTES)).unwrap_or_default();
+                let start = chunk.get(..n.min(runtap_os::compressed::START_BYTES)).unwrap_or_default();
                 self.start = start.to_vec();
             }
             if n > 0
@@ -300,7 +300,7 @@ impl Recording {
             }
             offset += n as u64;
             self.read = offset;
-            take(self, piece.get(..n).unwrap_or_default())?;
+            take(self, chunk.get(..n).unwrap_or_default())?;
             if n == 0 {
                 break;
             }

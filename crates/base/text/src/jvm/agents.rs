@@ -9,32 +9,27 @@ use runtap_bytefrog_proto::hq::AgentProcess;
 use runtap_bytefrog_proto::{ClassOutcome, ModeByte};
 use runtap_jvm::agents::{AgentFacts, AgentSummary, AgentWatch, News, Notice, Weight};
 
+use runtap_model::Message;
+
 use crate::units::{Count, Things};
 
-/// A notice as a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoticeLine {
-    /// The importance of the notice.
-    pub weight: Weight,
-    /// The line.
-    pub text: String,
+/// Removes the pending notices of a watch, and returns them as messages.
+pub fn notice_messages(watch: &AgentWatch) -> Vec<Message> {
+    watch.take_notices().iter().map(notice_message).collect()
 }
 
-/// Removes the pending notices of a watch, and returns them as lines.
-pub fn notice_lines(watch: &AgentWatch) -> Vec<NoticeLine> {
-    watch.take_notices().iter().map(NoticeLine::new).collect()
-}
-
-impl NoticeLine {
-    fn new(notice: &Notice) -> Self {
-        let mut text = match notice.agent {
-            Some(agent) => of_agent(agent, &notice.news),
-            None => of_collector(&notice.news),
-        };
-        if notice.is_last {
-            text.push_str(" (further ones are shown with --verbose only)");
-        }
-        Self { weight: notice.weight, text }
+fn notice_message(notice: &Notice) -> Message {
+    let mut text = match notice.agent {
+        Some(agent) => of_agent(agent, &notice.news),
+        None => of_collector(&notice.news),
+    };
+    if notice.is_last {
+        text.push_str(" (further ones are shown with --verbose only)");
+    }
+    match notice.weight {
+        Weight::Detail => Message::Detail(text),
+        Weight::Note => Message::Note(text),
+        Weight::Warning => Message::Warning(text),
     }
 }
 
@@ -135,19 +130,19 @@ pub fn agent_title(AgentId(agent): AgentId, facts: &AgentFacts) -> String {
 /// Summaries of agents from time to time: the mode and the calls since the previous summary. For agents that send
 /// counts, the calls are taken from their snapshots.
 #[derive(Debug)]
-pub struct AgentRates {
+pub(super) struct AgentRates {
     before: BTreeMap<AgentId, u64>,
     at: Instant,
 }
 
 impl AgentRates {
     /// Starts counting at this time.
-    pub fn new(at: Instant) -> Self {
+    pub(super) fn new(at: Instant) -> Self {
         Self { before: BTreeMap::new(), at }
     }
 
     /// Returns a line for each agent that has not ended.
-    pub fn lines(&mut self, hq: &Hq, watch: &AgentWatch, now: Instant) -> Vec<String> {
+    pub(super) fn lines(&mut self, hq: &Hq, watch: &AgentWatch, now: Instant) -> Vec<String> {
         let millis = now.duration_since(self.at).as_millis().max(1);
         self.at = now;
         let mut lines = Vec::new();
@@ -201,7 +196,7 @@ mod tests {
     const AGENT: AgentId = AgentId(4);
 
     fn lines(watch: &AgentWatch) -> Vec<String> {
-        notice_lines(watch).into_iter().map(|line| line.text).collect()
+        notice_messages(watch).iter().map(|message| message.text().to_owned()).collect()
     }
 
     fn peer() -> SocketAddr {

@@ -63,15 +63,9 @@ impl Comparison {
 }
 
 impl DifferenceDocument {
-    /// Creates the document with at most `limit` methods, sorted by `order`. `recordings` are the names of both recordings;
-    /// `has_times` is whether both have times.
-    pub fn new(
-        difference: &Difference,
-        order: Order,
-        recordings: [String; 2],
-        has_times: bool,
-        limit: Option<usize>,
-    ) -> Self {
+    /// Creates the document with at most `limit` methods. `recordings` are the names of both recordings.
+    pub fn new(difference: &Difference, recordings: [String; 2], limit: Option<usize>) -> Self {
+        let Difference { order, has_times, .. } = *difference;
         let compared = |recording: String, totals: MethodTotals| ComparedRecording {
             recording,
             methods: totals.methods,

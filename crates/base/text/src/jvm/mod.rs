@@ -9,6 +9,7 @@ mod difference;
 mod document;
 #[cfg(unix)]
 mod live;
+mod log;
 mod never;
 mod report;
 mod sets;
@@ -20,7 +21,7 @@ use runtap_bytefrog::{Detail, fitted};
 use crate::units::{Count, Nanoseconds};
 use crate::{Clean, TextOptions};
 
-pub use self::agents::{AgentRates, NoticeLine, agent_title, notice_lines};
+pub use self::agents::{agent_title, notice_messages};
 pub use self::collection::{CollectionText, collection_document, collection_warnings};
 pub use self::control::answer_line;
 pub use self::coverage::{CoverageDocument, coverage_notes};
@@ -28,6 +29,7 @@ pub use self::difference::DifferenceDocument;
 pub use self::document::{AgentDocument, JvmDocument};
 #[cfg(unix)]
 pub use self::live::LiveView;
+pub use self::log::AgentLog;
 pub use self::report::RowsDocument;
 pub use self::sets::{OperandRow, SetsDocument};
 pub use self::summary::{AgentReports, ReportText};

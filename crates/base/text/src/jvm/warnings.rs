@@ -35,7 +35,7 @@ pub fn warnings(path: &Path, agent: &LoadedAgent, is_first: bool) -> Vec<String>
                 "{path}: {name}: the program was killed or halted, or its connection was lost ({rule}): calls that the \
                  agent had not sent by then are missing; with --mode counts or coverage, all since the last snapshot"
             ));
-        } else if rule.loses() || rule.is_early_end() {
+        } else if rule.causes_loss() || rule.is_early_end() {
             lines.push(format!("{path}: {name}: {rule}: {}; what came is shown", rule.summary()));
         }
     }

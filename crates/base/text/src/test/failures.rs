@@ -58,14 +58,15 @@ impl Failures {
             return;
         }
         self.forget(module, result.row);
-        if !result.state.is_failure() {
+        if !result.execution.state.is_failure() {
             return;
         }
-        let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
+        let took =
+            result.execution.duration().map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
         let failure = Failure {
             module,
             name: full_name(reported),
-            word: word(result.state, result.quarantined) + &took,
+            word: word(result.execution.state, result.quarantined) + &took,
             explanation: if self.all.len() < MAX_EXPLAINED {
                 explanation(&reported.last)
             } else {
@@ -130,7 +131,8 @@ mod tests {
     use runtap_test_report::Exception;
 
     fn ended(row: usize, attempt: u32, state: TestOutcome) -> TestResult {
-        TestResult { row, attempt, state, ..TestResult::default() }
+        let execution = Attempt { state, ..Attempt::default() };
+        TestResult { row, attempt, execution, ..TestResult::default() }
     }
 
     fn names(failures: &Failures) -> Vec<&str> {

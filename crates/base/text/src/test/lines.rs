@@ -196,13 +196,14 @@ impl<W: Write + Send + 'static> Lines<W> {
         if !result.outdated {
             self.flaky.remove(&(module, result.row));
         }
-        if result.state == TestOutcome::Passed && !result.flaky && self.detail != Detail::Detailed {
+        if result.execution.state == TestOutcome::Passed && !result.flaky && self.detail != Detail::Detailed {
             return Ok(());
         }
         let (name, attempt) = (full_name(reported), &reported.last);
         let again = if result.attempt > 1 { format!(" (try {})", result.attempt) } else { String::new() };
-        let took = result.duration.map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
-        match result.state {
+        let took =
+            result.execution.duration().map(|duration| format!(" ({})", time(duration))).unwrap_or_default();
+        match result.execution.state {
             TestOutcome::Passed if result.flaky => {
                 self.flaky.insert((module, result.row), name.clone());
                 writeln!(self.out, "{WARNING}flaky{WARNING:#}{again} {name}{took}")

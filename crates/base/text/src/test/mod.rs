@@ -10,6 +10,7 @@ pub mod messages;
 mod module_failure;
 pub mod nothing;
 mod progress;
+mod run_printer;
 mod screen;
 pub mod transcript;
 
@@ -19,4 +20,5 @@ pub use self::lines::{Detail, Lines};
 pub use self::list::TestList;
 pub use self::module_failure::{describe, explain};
 pub use self::progress::Progress;
-pub use self::screen::{Screen, print_beside};
+pub use self::run_printer::{LineOptions, RunOutput, RunPrinter, print_app_output};
+pub use self::screen::{Screen, with_progress_erased};

@@ -1,7 +1,7 @@
 //! Output of lines with the progress of the run below them, which is redrawn in place; without a terminal, a status line from
 //! time to time.
 //!
-//! The cursor rests at the start of the progress. Text printed [beside](print_beside) it overwrites the progress, which is then
+//! The cursor rests at the start of the progress. Text printed [beside](with_progress_erased) it overwrites the progress, which is then
 //! drawn below.
 
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ static TERMINAL: Mutex<()> = Mutex::new(());
 static DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Prints by other means than a [`Screen`], after erasing the progress.
-pub fn print_beside(print: impl FnOnce()) {
+pub fn with_progress_erased(print: impl FnOnce()) {
     let _terminal = lock(&TERMINAL);
     if DRAWN.load(Ordering::Relaxed) {
         let mut out = io::stdout();

@@ -2,6 +2,8 @@
 //! them.
 
 use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
 
 use runtap_mtp::transcript::{ApplicationOutcome, Finding, Played, Severity, Summary, Tally};
 use runtap_transcript::{Inspector, Protocol, Row};
@@ -9,8 +11,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::document::Partial;
+use crate::rows::RowPrinter;
 use crate::units::{Bytes, Count, Things};
-use crate::{Clean, DIM, TextOptions, cut};
+use crate::{Clean, DIM, Output, cut};
 
 /// The maximum number of characters of a row's summary and error.
 const MAX_CHARS: usize = 200;
@@ -196,62 +199,65 @@ pub fn lint_summary(summary: &Summary, listed: usize) -> String {
     text
 }
 
-/// The first members of `runtap.mtp-inspect/1`, which are followed by the list `rows` and [`FramesTail`].
-#[derive(Debug, Serialize)]
-pub struct FramesHead {
-    schema: &'static str,
-    file: String,
-}
-
-impl FramesHead {
-    /// Creates the members for a file.
-    pub fn new(file: String) -> Self {
-        Self { schema: "runtap.mtp-inspect/1", file }
-    }
-}
-
-/// The members of `runtap.mtp-inspect/1` after the list.
-#[derive(Debug, Serialize)]
-pub struct FramesTail {
+/// The members of `runtap.mtp-inspect/1` after the list `rows`.
+#[derive(Serialize)]
+struct FramesTail {
     connections: u64,
     frames: u64,
     undecoded: u64,
     partial: Option<Partial>,
 }
 
-impl FramesTail {
-    /// Creates the members for a recording that was read to its end.
-    pub fn new(inspector: &Inspector<impl Protocol>, partial: Option<Partial>) -> Self {
+/// Prints the rows of a recording: `runtap.mtp-inspect/1`, or a line for each frame.
+#[derive(Debug)]
+pub struct FramePrinter(RowPrinter);
+
+impl FramePrinter {
+    /// Creates the printer for a file.
+    pub fn new(file: &Path, output: Output) -> io::Result<Self> {
+        let style = output.options().heading();
+        let (number, time) = ("FRAME", "TIME");
+        let columns =
+            format!("{number:>5}  {time:>10}  {:<8}  {:<3}  {:<24}  WHAT", "CONN", "DIR", "MESSAGE");
+        let heading = format!("{style}{columns}{style:#}\n");
+        RowPrinter::new("runtap.mtp-inspect/1", file, "rows", heading, output).map(Self)
+    }
+
+    /// Prints rows.
+    pub fn rows(&mut self, rows: &[Row]) -> io::Result<()> {
+        for row in rows {
+            if self.0.output.json() {
+                self.0.element(&frame_document(row))?;
+            } else {
+                self.0.line(frame(row, self.0.output.is_verbose()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the output of a recording that was read to its end.
+    pub fn finish(self, inspector: &Inspector<impl Protocol>, partial: Option<Partial>) -> io::Result<()> {
         let (connections, frames) = (inspector.connections(), inspector.frames());
-        Self { connections, frames, undecoded: inspector.undecoded(), partial }
+        self.0.finish(&FramesTail { connections, frames, undecoded: inspector.undecoded(), partial })
     }
 }
 
 /// Returns an element of the list `rows`.
-pub fn frame_document(row: &Row) -> Value {
+fn frame_document(row: &Row) -> Value {
     json!({
-        "line": row.line, "t": row.t, "conn": row.conn, "dir": row.dir, "what": row.what, "frame": row.frame,
+        "line": row.line, "t": row.t, "conn": row.conn, "dir": row.dir, "what": row.kind, "frame": row.frame,
         "id": row.id, "name": row.name, "bytes": row.bytes, "summary": row.summary, "error": row.error,
         "fields": row.fields.as_ref().filter(|_| row.frame.is_some()),
     })
 }
 
-/// Returns the heading of frames.
-pub fn frame_heading(options: &TextOptions<'_>) -> String {
-    let heading = options.heading();
-    format!(
-        "{heading}{:>5}  {:>10}  {:<8}  {:<3}  {:<24}  WHAT{heading:#}\n",
-        "FRAME", "TIME", "CONN", "DIR", "MESSAGE"
-    )
-}
-
 /// Formats a frame in one line, with `details` followed by its fields.
-pub fn frame(row: &Row, details: bool) -> String {
+fn frame(row: &Row, details: bool) -> String {
     let frame = row.frame.map(|frame| frame.to_string()).unwrap_or_default();
     let time = row.t.map(|t| format!("{t:.6}")).unwrap_or_default();
     let short = |text: &Option<String>| Clean(text.as_deref().unwrap_or_default()).to_string();
     let single_line = |text: &str| cut(Clean(text).to_string(), Some(MAX_CHARS));
-    let name = row.name.as_deref().filter(|_| row.what == "frame").unwrap_or(&row.what);
+    let name = row.name.as_deref().filter(|_| row.kind == "frame").unwrap_or(&row.kind);
     let mut what = single_line(&row.summary);
     if let Some(error) = &row.error {
         let between = if what.is_empty() { "" } else { "; " };

@@ -81,7 +81,7 @@ impl Activities {
         frames: &mut Frames<'_>,
         requests: &mut Requests,
     ) -> Option<Awaited> {
-        match raw.what {
+        match raw.kind {
             // A continuation may be scheduled a second time as a task.
             RawKind::Scheduled(work) if self.by_work.contains_key(&work) => {}
             RawKind::Scheduled(work) | RawKind::Continues(work) | RawKind::Queued(work) => {

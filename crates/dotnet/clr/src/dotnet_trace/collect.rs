@@ -34,7 +34,7 @@ pub(super) struct Raw {
     pub(super) stack: u32,
     /// The activity of its thread, for the view `request`: one more than an index into `ids`, or 0.
     pub(super) activity: u32,
-    pub(super) what: RawKind,
+    pub(super) kind: RawKind,
 }
 
 /// What a collected event reports.
@@ -121,7 +121,7 @@ impl EventKind {
 impl Collector {
     /// Returns what an event reports, if the profile needs it.
     #[inline]
-    pub(super) fn what(&mut self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<RawKind> {
+    pub(super) fn kind_of(&mut self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<RawKind> {
         let kind = match self.kinds.get(event.metadata_id) {
             Some(kind) => *kind,
             None => self.define(event, pointer_size),

@@ -345,7 +345,7 @@ const LABEL: usize = 32;
 fn roles(raw: &[Raw]) -> HashMap<u64, ThreadRole, RandomState> {
     let mut roles = HashMap::default();
     for raw in raw {
-        match raw.what {
+        match raw.kind {
             RawKind::Is(role) => {
                 roles.entry(raw.thread).or_insert(role);
             }

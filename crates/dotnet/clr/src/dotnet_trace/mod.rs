@@ -113,7 +113,7 @@ impl DotnetTraceBuilder {
             let mut requests = Requests::of_view(header.process_id);
             overlaps::detach(&raw, &mut self.collector.spans, &header);
             let pieces = samples(&raw, &self.collector, &header, &mut frames, &mut requests);
-            let has = |what: fn(&RawKind) -> bool| raw.iter().any(|raw| what(&raw.what));
+            let has = |is_kind: fn(&RawKind) -> bool| raw.iter().any(|raw| is_kind(&raw.kind));
             if has(|it| matches!(it, RawKind::Awaits { blocks: false, .. }))
                 && !has(|it| matches!(it, RawKind::Suspends))
             {
@@ -149,7 +149,7 @@ impl Observe for DotnetTraceBuilder {
                 }
                 let (pid, pointer_size) =
                     self.header.as_ref().map_or((0, 8), |header| (header.process_id, header.pointer_size));
-                if let Some(what) = self.collector.what(event, pid, pointer_size) {
+                if let Some(kind) = self.collector.kind_of(event, pid, pointer_size) {
                     let stack = self.stacks.index(event.stack);
                     let activity = self.collector.activity(event);
                     self.collector.raw.push(Raw {
@@ -157,7 +157,7 @@ impl Observe for DotnetTraceBuilder {
                         thread: event.thread_id,
                         stack,
                         activity,
-                        what,
+                        kind,
                     });
                 }
             }
@@ -188,20 +188,20 @@ fn samples(
         hashbrown::HashMap::default();
     let mut awaits = Awaits::default();
     for raw in raw {
-        if matches!(raw.what, RawKind::Is(_)) {
+        if matches!(raw.kind, RawKind::Is(_)) {
             continue;
         }
-        let is_sample = matches!(raw.what, RawKind::Managed | RawKind::Unmanaged);
+        let is_sample = matches!(raw.kind, RawKind::Managed | RawKind::Unmanaged);
         if !frames.has_room(is_sample) {
             continue;
         }
         requests.settle();
         let now = since_start(header, raw.timestamp);
         if requests.plain {
-            if let RawKind::Scheduled(_) | RawKind::Awaits { .. } | RawKind::OperationBegins(_) = raw.what {
+            if let RawKind::Scheduled(_) | RawKind::Awaits { .. } | RawKind::OperationBegins(_) = raw.kind {
                 requests.seen(collector.id(raw.activity), activities.doing(raw.thread));
             }
-            match raw.what {
+            match raw.kind {
                 RawKind::Awaits { task, blocks: false, .. } => {
                     let (thread, path) = activities.stack_of_await(raw, frames);
                     let request = requests.of(activities.doing(raw.thread));
@@ -218,9 +218,9 @@ fn samples(
                 _ => {}
             }
         }
-        if let RawKind::Begins(span) | RawKind::Stops(span) = raw.what {
+        if let RawKind::Begins(span) | RawKind::Stops(span) = raw.kind {
             let doing = activities.doing(raw.thread);
-            match (raw.what, collector.spans.get(span)) {
+            match (raw.kind, collector.spans.get(span)) {
                 (RawKind::Begins(_), Some(span)) => requests.begin(span, raw.thread, now, doing),
                 (_, Some(span)) => requests.end(span, now, doing),
                 _ => {}
@@ -237,7 +237,7 @@ fn samples(
             let purpose = Purpose { request, ..Purpose::default() };
             samples.push(Sample { thread, from: since, to: now, kind, stack, purpose });
         }
-        let stack = match raw.what {
+        let stack = match raw.kind {
             RawKind::Ended(_)
             | RawKind::OperationEnds(_)
             | RawKind::Queued(_)
@@ -254,7 +254,7 @@ fn samples(
             requests.leave(doing);
         }
         let request = requests.of(doing).filter(|_| !idle);
-        let on_cpu = raw.what != RawKind::Unmanaged;
+        let on_cpu = raw.kind != RawKind::Unmanaged;
         let waits_for_task = !on_cpu && frames.waits_for_task(raw.stack, raw.timestamp);
         let purpose = Purpose { request, waits_for_task };
         let stack = (stack.0, frames.written(stack, request, requests), purpose);

@@ -14,7 +14,7 @@ pub(super) fn detach(raw: &[Raw], spans: &mut [Span], header: &TraceHeader) {
     let mut begun = Vec::new();
     for raw in raw {
         let (at, doing) = (since_start(header, raw.timestamp), Execution::Own(raw.thread));
-        match raw.what {
+        match raw.kind {
             RawKind::Begins(index) => {
                 requests.settle();
                 if let Some(span) = spans.get(index) {

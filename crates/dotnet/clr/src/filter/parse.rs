@@ -2,7 +2,7 @@
 
 use regex_lite::Regex;
 use runtap_wire::filter::{Expression, Scanner, Syntax, Word};
-use strsim::levenshtein;
+use runtap_wire::nearest;
 
 use super::{Comparison, Field, FilterError, Number, Op, Operand};
 use crate::record::Member;
@@ -65,11 +65,7 @@ fn field(scanner: &Scanner<'_>, word: &Word) -> Result<Field, FilterError> {
         return Ok(Field::Stack);
     }
     let known = Member::ALL.iter().map(|member| member.name()).chain(["stack", "payload.NAME"]);
-    let near = known
-        .clone()
-        .min_by_key(|known| levenshtein(known, name))
-        .filter(|near| levenshtein(near, name) <= 2);
-    let message = if let Some(near) = near {
+    let message = if let Some(near) = nearest(name, known.clone()) {
         format!("unknown field '{name}'; did you mean '{near}'?")
     } else {
         let known: Vec<&str> = known.collect();

@@ -16,7 +16,7 @@ use std::ops::Range;
 use runtap_nettrace::{Event, Observe, StreamItem, TraceHeader};
 
 pub use self::live::LiveLines;
-pub use self::unmet::{Matched, NameOf, Unmet, nearest};
+pub use self::unmet::{Matched, NameOf, Unmet};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
 

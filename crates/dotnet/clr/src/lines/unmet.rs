@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use runtap_nettrace::Metadata;
+use runtap_wire::nearest;
 
 use super::Choice;
 use crate::payload::Schema;
@@ -77,20 +78,9 @@ impl Names {
         if self.is_incomplete || self.names.contains(name) {
             return None;
         }
-        Some(Unmet { of, name: name.to_owned(), nearest: self.nearest(name) })
+        let nearest = nearest(name, self.names.iter().map(String::as_str)).map(str::to_owned);
+        Some(Unmet { of, name: name.to_owned(), nearest })
     }
-
-    fn nearest(&self, name: &str) -> Option<String> {
-        nearest(name, self.names.iter().map(String::as_str)).map(str::to_owned)
-    }
-}
-
-/// Returns the most similar known name, if it is similar enough.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    let far = |known: &'a str| (strsim::osa_distance(&known.to_lowercase(), &lower), known);
-    let nearest = known.into_iter().map(far).min();
-    nearest.filter(|(n, known)| *n <= 2.max(known.len() / 3)).map(|(_, known)| known)
 }
 
 impl StreamNames {

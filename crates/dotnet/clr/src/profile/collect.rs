@@ -27,7 +27,7 @@ pub(super) struct Raw {
     pub(super) thread: u64,
     /// The index of its stack in the stream's stacks.
     pub(super) stack: u32,
-    pub(super) what: RawKind,
+    pub(super) kind: RawKind,
 }
 
 /// What a collected event reports.
@@ -165,10 +165,10 @@ impl Collector {
             bulk_type(payload, texts, types);
             return;
         }
-        match what(*view, metadata.event_id, payload, texts) {
-            Some(what) => {
+        match kind_of(*view, metadata.event_id, payload, texts) {
+            Some(kind) => {
                 let (timestamp, thread) = (event.timestamp, event.thread_id);
-                self.raw.push(Raw { timestamp, thread, stack, what });
+                self.raw.push(Raw { timestamp, thread, stack, kind });
             }
             // An await that blocks its thread and continues no task is ignored.
             None if metadata.provider == clr::TPL => {}
@@ -178,7 +178,7 @@ impl Collector {
 }
 
 /// Returns what an event reports.
-fn what(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<RawKind> {
+fn kind_of(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<RawKind> {
     let number = |name| payload.u64(name);
     let small = |name| payload.u64(name).and_then(|n| u32::try_from(n).ok());
     let task = |name| small(name).filter(|task| *task != 0);

@@ -113,7 +113,7 @@ struct Operations {
 impl Operations {
     fn take(&mut self, raw: &Raw) {
         let now = raw.timestamp;
-        match raw.what {
+        match raw.kind {
             RawKind::TaskBegins { task, name } => {
                 self.end(task, now);
                 self.begin(task, Some(name), raw);

@@ -44,11 +44,11 @@ struct Adder<'a, 'b> {
 
 impl Adder<'_, '_> {
     /// Adds a sample: a stack, and a frame that shows what happened.
-    fn add(&mut self, raw: &Raw, weight: u64, what: Option<FrameHandle>) {
+    fn add(&mut self, raw: &Raw, weight: u64, leaf: Option<FrameHandle>) {
         let Some(thread) = self.namer.builder.thread_for_sample(raw.thread) else { return };
         let mut stack = self.namer.stack(raw.stack, raw.timestamp);
         let builder = &mut self.namer.builder;
-        if let Some(frame) = what {
+        if let Some(frame) = leaf {
             stack = Some(builder.stack(stack, frame));
         }
         builder.add_event(thread, super::since_start(self.header, raw.timestamp), weight, stack);
@@ -65,13 +65,13 @@ impl Adder<'_, '_> {
 
 /// The runtime may report allocations in several ways; only the most exact one counts.
 fn allocations(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
-    let sampling = |raw: &Raw| match raw.what {
+    let sampling = |raw: &Raw| match raw.kind {
         RawKind::Allocated { by, .. } => Some(by),
         _ => None,
     };
     let best: Option<Sampling> = raw.iter().filter_map(sampling).max();
     for raw in raw.iter().filter(|raw| sampling(raw) == best) {
-        let RawKind::Allocated { bytes, of, .. } = raw.what else { continue };
+        let RawKind::Allocated { bytes, of, .. } = raw.kind else { continue };
         let label = match of {
             Type::Named(text) => add.label(collector.texts.get(text)),
             Type::Id(id) => match collector.types.get(&id) {
@@ -85,7 +85,7 @@ fn allocations(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
 
 fn exceptions(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
     for raw in raw {
-        if let RawKind::Thrown { of } = raw.what {
+        if let RawKind::Thrown { of } = raw.kind {
             let label = add.label(collector.texts.get(of));
             add.add(raw, 1, label);
         }
@@ -97,7 +97,7 @@ fn contention(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     let mut waiting: HashMap<u64, Raw, RandomState> = HashMap::default();
     let mut waits: Vec<(Raw, u64)> = Vec::new();
     for raw in raw {
-        match raw.what {
+        match raw.kind {
             RawKind::LockWanted => {
                 waiting.insert(raw.thread, *raw);
             }
@@ -130,7 +130,7 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
         }
     };
     for raw in raw {
-        match raw.what {
+        match raw.kind {
             RawKind::Suspending { why } => {
                 suspensions.begin(raw.thread, raw.timestamp, why);
                 if why != Why::Other {
@@ -163,7 +163,7 @@ fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Add
     let mut done: Vec<(Raw, u64)> = Vec::new();
     for raw in raw {
         let running = running.entry(raw.thread).or_default();
-        match raw.what {
+        match raw.kind {
             RawKind::Compiling { method, .. } => running.begin(method, (*raw, 0)),
             RawKind::Compiled { method } => {
                 // The method was loaded without being compiled.
@@ -179,7 +179,7 @@ fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Add
     }
     order::sort_by_key(&mut done, |(start, _)| (start.timestamp, start.thread));
     for (start, ns) in done {
-        let RawKind::Compiling { module, name, .. } = start.what else { continue };
+        let RawKind::Compiling { module, name, .. } = start.kind else { continue };
         let module = names.code().module_name(module, start.timestamp);
         let frame = add.namer.builder.add_frame(&frame::clr(module, collector.texts.get(name)));
         add.add(&start, ns, Some(frame));

@@ -252,12 +252,12 @@ impl Server {
                 (self.heard, self.may_answer) = (true, true);
                 self.event = Some(Event::Request(request));
             }
-            Err(DecodeError { offset, what, kind: DecodeErrorKind::UnexpectedEnd { needed, .. } }) => {
+            Err(DecodeError { offset, field, kind: DecodeErrorKind::UnexpectedEnd { needed, .. } }) => {
                 let wanted = offset.saturating_add(needed);
                 let limit = MAX_REQUEST as u64;
                 if wanted > limit {
                     let kind = DecodeErrorKind::TooLarge { value: wanted, limit };
-                    return self.reject(DecodeError::new(offset, what, kind));
+                    return self.reject(DecodeError::new(offset, field, kind));
                 }
                 self.wanted = usize::try_from(wanted).unwrap_or(MAX_REQUEST);
             }

@@ -23,7 +23,7 @@ pub(super) struct Callsite {
     common: EventMetadata,
     /// An event that is enabled when all events of the callsite are. Written only if there are too many combinations.
     gate: Option<Event>,
-    pub(super) what: CallsiteKind,
+    pub(super) kind: CallsiteKind,
     pub(super) logger: Option<CallsiteLogger>,
 }
 
@@ -59,7 +59,7 @@ impl Callsite {
         };
         let mut gate = common.clone();
         gate.event_id = next_id();
-        let what = if metadata.is_span() {
+        let kind = if metadata.is_span() {
             let shapes = |suffix, opcode| Shapes { suffix, opcode: Some(opcode), ..Shapes::default() };
             CallsiteKind::Span { start: shapes("Start", 1), stop: shapes("Stop", 2) }
         } else {
@@ -72,7 +72,7 @@ impl Callsite {
             is_span: metadata.is_span(),
         });
         let gate = define(&config.pipe, gate).ok();
-        Self { pipe: config.pipe.clone(), common, gate, what, logger }
+        Self { pipe: config.pipe.clone(), common, gate, kind, logger }
     }
 
     /// Returns whether a session records the callsite, as an event, a message or a scope.

@@ -221,7 +221,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
             None if attributes.is_root() => Activity::root(),
             None => Activity::start(),
         };
-        if let CallsiteKind::Span { start, .. } = &callsite.what
+        if let CallsiteKind::Span { start, .. } = &callsite.kind
             && callsite.gate_is_open()
         {
             payload::with(|payload| {
@@ -268,7 +268,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
             of_span(event, &context, |span| span.activity.id())
         };
         let Some(callsite) = self.shared.known(metadata) else { return };
-        if let CallsiteKind::Event(shapes) = &callsite.what
+        if let CallsiteKind::Event(shapes) = &callsite.kind
             && callsite.gate_is_open()
         {
             payload::with(|payload| {
@@ -300,7 +300,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
         let Some(span) = context.span(&id) else { return };
         let Some(mut state) = span.extensions_mut().remove::<Span>() else { return };
         drop(state.scope.take());
-        if let CallsiteKind::Span { stop, .. } = &state.callsite.what
+        if let CallsiteKind::Span { stop, .. } = &state.callsite.kind
             && state.callsite.gate_is_open()
         {
             stop.write(

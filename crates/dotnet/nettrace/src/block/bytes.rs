@@ -6,7 +6,7 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 /// The reason why a field could not be read; converted to a [`DecodeError`] outside of the hot loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
-    what: &'static str,
+    field: &'static str,
     /// The number of bytes from the field to the end of the block.
     left: usize,
     kind: FaultKind,
@@ -34,7 +34,7 @@ impl Fault {
             FaultKind::Overlong { limit } => DecodeErrorKind::OverlongVarint { limit },
             FaultKind::Invalid(why) => DecodeErrorKind::Invalid(why),
         };
-        DecodeError::new(end.saturating_sub(self.left as u64), self.what, kind)
+        DecodeError::new(end.saturating_sub(self.left as u64), self.field, kind)
     }
 }
 
@@ -64,61 +64,61 @@ impl<'a> Bytes<'a> {
     }
 
     #[inline]
-    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, Fault> {
+    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, Fault> {
         match self.all.get(self.at) {
             Some(byte) => {
                 self.at += 1;
                 Ok(*byte)
             }
-            None => Err(self.end(what, 1)),
+            None => Err(self.end(field, 1)),
         }
     }
 
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Fault> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], Fault> {
         match self.rest().first_chunk() {
             Some(head) => {
                 self.at += N;
                 Ok(*head)
             }
-            None => Err(self.end(what, N)),
+            None => Err(self.end(field, N)),
         }
     }
 
     #[inline]
-    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, Fault> {
-        Ok(u32::from_le_bytes(self.array(what)?))
+    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, Fault> {
+        Ok(u32::from_le_bytes(self.array(field)?))
     }
 
     #[inline]
-    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, Fault> {
-        Ok(u64::from_le_bytes(self.array(what)?))
+    pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, Fault> {
+        Ok(u64::from_le_bytes(self.array(field)?))
     }
 
-    pub(crate) fn u128(&mut self, what: &'static str) -> Result<u128, Fault> {
-        Ok(u128::from_le_bytes(self.array(what)?))
+    pub(crate) fn u128(&mut self, field: &'static str) -> Result<u128, Fault> {
+        Ok(u128::from_le_bytes(self.array(field)?))
     }
 
     /// Reads a GUID. `None` if it is all zeros, which is .NET's missing GUID.
-    pub(crate) fn guid(&mut self, what: &'static str) -> Result<Option<Uuid>, Fault> {
-        Ok(guid(self.u128(what)?))
+    pub(crate) fn guid(&mut self, field: &'static str) -> Result<Option<Uuid>, Fault> {
+        Ok(guid(self.u128(field)?))
     }
 
     /// Skips `n` bytes and returns them.
     #[inline]
-    pub(crate) fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], Fault> {
+    pub(crate) fn bytes(&mut self, n: usize, field: &'static str) -> Result<&'a [u8], Fault> {
         match self.rest().get(..n) {
             Some(bytes) => {
                 self.at += n;
                 Ok(bytes)
             }
-            None => Err(self.end(what, n)),
+            None => Err(self.end(field, n)),
         }
     }
 
     /// Reads at most 5 bytes; like Microsoft's reader, drops bits beyond 32.
     #[inline]
-    pub(crate) fn varu32(&mut self, what: &'static str) -> Result<u32, Fault> {
+    pub(crate) fn varu32(&mut self, field: &'static str) -> Result<u32, Fault> {
         match self.rest() {
             [byte @ 0..0x80, ..] => {
                 self.at += 1;
@@ -129,7 +129,7 @@ impl<'a> Bytes<'a> {
                 Ok(u32::from(low & 0x7f) | u32::from(*high) << 7)
             }
             _ => {
-                let value = self.long_varint::<5>(what)?;
+                let value = self.long_varint::<5>(field)?;
                 Ok(u32::try_from(value & u64::from(u32::MAX)).unwrap_or(u32::MAX))
             }
         }
@@ -137,7 +137,7 @@ impl<'a> Bytes<'a> {
 
     /// Reads at most 10 bytes; drops bits beyond 64.
     #[inline]
-    pub(crate) fn varu64(&mut self, what: &'static str) -> Result<u64, Fault> {
+    pub(crate) fn varu64(&mut self, field: &'static str) -> Result<u64, Fault> {
         match self.rest() {
             [byte @ 0..0x80, ..] => {
                 self.at += 1;
@@ -151,12 +151,12 @@ impl<'a> Bytes<'a> {
                 self.at += 3;
                 Ok(u64::from(low & 0x7f) | u64::from(middle & 0x7f) << 7 | u64::from(*high) << 14)
             }
-            _ => self.long_varint::<10>(what),
+            _ => self.long_varint::<10>(field),
         }
     }
 
     #[inline(never)]
-    fn long_varint<const MAX: u8>(&mut self, what: &'static str) -> Result<u64, Fault> {
+    fn long_varint<const MAX: u8>(&mut self, field: &'static str) -> Result<u64, Fault> {
         let mut value = 0u64;
         for (i, byte) in (0..MAX).zip(self.rest()) {
             value |= u64::from(byte & 0x7f) << (7 * i);
@@ -167,9 +167,9 @@ impl<'a> Bytes<'a> {
         }
         let left = self.rest().len();
         Err(if left < usize::from(MAX) {
-            self.end(what, left + 1)
+            self.end(field, left + 1)
         } else {
-            Fault { what, left, kind: FaultKind::Overlong { limit: MAX } }
+            Fault { field, left, kind: FaultKind::Overlong { limit: MAX } }
         })
     }
 
@@ -180,13 +180,13 @@ impl<'a> Bytes<'a> {
     }
 
     #[cold]
-    fn end(&self, what: &'static str, needed: usize) -> Fault {
-        Fault { what, left: self.rest().len(), kind: FaultKind::End { needed } }
+    fn end(&self, field: &'static str, needed: usize) -> Fault {
+        Fault { field, left: self.rest().len(), kind: FaultKind::End { needed } }
     }
 
     /// Creates a fault for a field that begins `back` bytes before the next byte.
     #[cold]
-    pub(crate) fn invalid(&self, what: &'static str, back: usize, why: &'static str) -> Fault {
-        Fault { what, left: self.rest().len() + back, kind: FaultKind::Invalid(why) }
+    pub(crate) fn invalid(&self, field: &'static str, back: usize, why: &'static str) -> Fault {
+        Fault { field, left: self.rest().len() + back, kind: FaultKind::Invalid(why) }
     }
 }

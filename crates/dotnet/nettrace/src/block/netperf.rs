@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use runtap_wire::Uuid;
+use runtap_wire::{DecodeError, Uuid};
 
 use super::bytes::{Bytes, Fault};
+use crate::raw::checked_size;
 
 /// The bytes that the size of an event includes besides payload and stack.
 const MIN_SIZE: usize = 56;
@@ -35,6 +36,25 @@ pub(crate) fn frame(block: &[u8], at: usize) -> Result<Range<usize>, Fault> {
     }
     r.bytes(size, "event")?;
     Ok(at..r.position())
+}
+
+/// Returns the range of the event of versions 1 and 2 at the start of `pending`, which is at `offset`. `None` if more bytes are
+/// needed.
+///
+/// # Errors
+/// The size is invalid, or larger than the limit of blocks.
+pub(crate) fn unframed(
+    pending: &[u8],
+    offset: u64,
+    max_block: u32,
+) -> Result<Option<Range<usize>>, DecodeError> {
+    let size = Bytes::new(pending, 0).u32("event size").unwrap_or(0);
+    checked_size(offset, "event size", size, max_block)?;
+    match frame(pending, 0) {
+        Ok(place) => Ok(Some(place)),
+        Err(fault) if fault.is_incomplete() => Ok(None),
+        Err(fault) => Err(fault.into_error(offset + pending.len() as u64)),
+    }
 }
 
 impl NetPerfEvent {

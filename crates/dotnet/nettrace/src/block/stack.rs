@@ -295,6 +295,6 @@ mod tests {
         let error = table.add_block(&mut Reader::new(&BLOCK), 30).unwrap_err();
         assert_eq!(error.kind, DecodeErrorKind::TooLarge { value: 38, limit: 30 });
         let huge = [1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
-        assert_eq!(table.add_block(&mut Reader::new(&huge), 1000).unwrap_err().what, "stack");
+        assert_eq!(table.add_block(&mut Reader::new(&huge), 1000).unwrap_err().field, "stack");
     }
 }

@@ -227,9 +227,9 @@ fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, Decod
 
 /// Reads the size of a block and the padding after it.
 fn block_size(r: &mut Reader<'_>, max_block: u32, shift: u8) -> Result<u32, DecodeError> {
-    let at = r.clone();
+    let offset = r.offset();
     let size = r.u32("block size")?;
-    let size = checked_size(&at, size, max_block.min(i32::MAX.cast_unsigned()))?;
+    let size = checked_size(offset, "block size", size, max_block.min(i32::MAX.cast_unsigned()))?;
     r.bytes(padding(r.offset() + u64::from(shift)), "block padding")?;
     Ok(size)
 }

@@ -3,7 +3,7 @@
 pub(crate) mod envelope;
 pub(crate) mod v6;
 
-use runtap_wire::{DecodeError, Reader};
+use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use self::envelope::{MAGIC, SERIALIZER};
 use crate::Error;
@@ -155,11 +155,19 @@ fn prelude(r: &mut Reader<'_>) -> Result<Format, Error> {
     Ok(Format::Nettrace4)
 }
 
-/// Checks the size of a block against a limit.
-fn checked_size(at: &Reader<'_>, size: u32, limit: u32) -> Result<u32, DecodeError> {
-    if size > limit {
-        let kind = runtap_wire::DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() };
-        return Err(at.error("block size", kind));
+/// Checks a size that is encoded at a stream offset against the limit of blocks.
+///
+/// # Errors
+/// The size is larger than the limit.
+pub(crate) fn checked_size(
+    offset: u64,
+    field: &'static str,
+    size: u32,
+    max_block: u32,
+) -> Result<u32, DecodeError> {
+    if size > max_block {
+        let kind = DecodeErrorKind::TooLarge { value: size.into(), limit: max_block.into() };
+        return Err(DecodeError::new(offset, field, kind));
     }
     Ok(size)
 }

@@ -63,6 +63,10 @@ pub(super) fn frame(r: &mut Reader<'_>, max_block: u32) -> Result<Frame, DecodeE
         kind::LABEL_LIST => ObjectKind::LabelList,
         _ => ObjectKind::Unknown,
     };
-    let size = if kind == ObjectKind::Unknown { size } else { checked_size(&at, size, max_block)? };
+    let size = if kind == ObjectKind::Unknown {
+        size
+    } else {
+        checked_size(at.offset(), "block size", size, max_block)?
+    };
     Ok(Frame::Object { start: at.offset(), kind, version: MAJOR, size })
 }

@@ -144,7 +144,7 @@ impl InOrder {
             if let Some(step) = self.then.take() {
                 return Ok(self.decoder.item(step, self.queue.pending()));
             }
-            self.decoder.held_back = !self.runs.is_empty();
+            self.decoder.hold_back(!self.runs.is_empty());
             let step = match self.decoder.step(self.queue.pending()) {
                 Ok(step) => step,
                 Err(error) => {
@@ -154,11 +154,9 @@ impl InOrder {
                 }
             };
             match step {
-                Step::Event
-                    if matches!(self.decoder.framing.format(), Format::NetPerf1 | Format::NetPerf3) =>
-                {
+                Step::Event if matches!(self.decoder.format(), Format::NetPerf1 | Format::NetPerf3) => {
                     // Events in the order of the stream.
-                    self.note_returned(self.decoder.netperf.timestamp);
+                    self.note_returned(self.decoder.netperf_timestamp());
                     return Ok(self.decoder.item(step, self.queue.pending()));
                 }
                 Step::Event => self.hold_back(),
@@ -181,27 +179,27 @@ impl InOrder {
 
     /// Returns the header; see [`Reader::header`](crate::Reader::header).
     pub fn header(&self) -> Option<&TraceHeader> {
-        self.decoder.header.as_ref()
+        self.decoder.header()
     }
 
     /// Returns whether the end marker was found; see [`Reader::is_complete`](crate::Reader::is_complete).
     pub fn is_complete(&self) -> bool {
-        self.decoder.complete
+        self.decoder.is_complete()
     }
 
     /// Returns why the stream is incomplete; see [`Reader::partial`](crate::Reader::partial).
     pub fn partial(&self) -> Option<&Partial> {
-        self.decoder.partial.as_ref()
+        self.decoder.partial()
     }
 
     /// Returns the number of lost events; see [`Reader::lost`](crate::Reader::lost).
     pub fn lost(&self) -> u64 {
-        self.decoder.sequences.lost()
+        self.decoder.lost()
     }
 
     /// Returns the counts of unusual data; see [`Reader::counts`](crate::Reader::counts).
     pub fn counts(&self) -> Counts {
-        Counts { stacks: self.decoder.tables.stacks.defined(), ..self.decoder.counts.clone() }
+        self.decoder.counts()
     }
 
     /// Returns the number of events that were returned after a later one: 0 for every valid stream within the limits,
@@ -213,7 +211,8 @@ impl InOrder {
     /// Adds the current event to a run.
     #[inline]
     fn hold_back(&mut self) {
-        let (block, head) = (self.decoder.here(), &self.decoder.blobs.head);
+        let (block, (size, blobs)) = (self.decoder.here(), self.decoder.block_of_event());
+        let (head, blobs) = (&blobs.head, *blobs);
         if !head.sorted
             && self.open
             && let Some(run) = self.runs.back_mut()
@@ -228,10 +227,10 @@ impl InOrder {
         let oldest = self.runs.front().map_or(block, |run| run.block);
         let held_back = (block - oldest).saturating_add((self.runs.len() * size_of::<Run>()) as u64);
         self.close_run();
-        if held_back > self.decoder.limits.max_held_back as u64 {
+        if held_back > self.decoder.limits().max_held_back as u64 {
             self.flush = true;
         }
-        self.runs.push_back(Run { block, size: self.decoder.block, blobs: self.decoder.blobs, left: 1 });
+        self.runs.push_back(Run { block, size, blobs, left: 1 });
         self.open = true;
     }
 
@@ -275,9 +274,9 @@ impl InOrder {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let Self { decoder, queue, runs, .. } = self;
         let run = runs.get_mut(index)?;
-        let block = run.bytes(queue.pending(), decoder.base);
+        let block = run.bytes(queue.pending(), decoder.window_offset());
         let event = decoder.event_of(&run.blobs, block);
-        run.go_on(decoder.framing.format(), block);
+        run.go_on(decoder.format(), block);
         if run.left == 0 {
             self.get_dense = None;
             while runs.front().is_some_and(|run| run.left == 0) {

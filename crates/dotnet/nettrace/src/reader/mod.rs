@@ -1,17 +1,13 @@
-//! The incremental reader. This file has the public interface; `decoder` has the state between blocks, `advance` the steps
-//! from one item to the next, and `events` the hot loop over events.
+//! The incremental reader. This file has the public interface; `decoder` has the state between blocks and, in its modules, the
+//! steps from one item to the next (`advance`) and the hot loop over events (`events`).
 //!
 //! Memory: the bytes that were fed and not yet used (at most one block, if the caller requests items after every
 //! feed), the definitions, and the stacks since the last sequence point; all within [`Limits`].
 
-mod advance;
 mod counts;
 mod decoder;
-mod events;
 mod in_order;
 mod items;
-mod open;
-mod part;
 
 use runtap_wire::Deframer;
 
@@ -115,7 +111,7 @@ impl Reader {
 
     /// Returns the header. `None` until it was read.
     pub fn header(&self) -> Option<&TraceHeader> {
-        self.decoder.header.as_ref()
+        self.decoder.header()
     }
 
     /// Returns the stream offset in bytes of the next data to read.
@@ -125,29 +121,29 @@ impl Reader {
 
     /// Returns whether the end marker was found.
     pub fn is_complete(&self) -> bool {
-        self.decoder.complete
+        self.decoder.is_complete()
     }
 
     /// Returns why the stream is incomplete. Known after an error, or after [`Self::next`] returned `None` after
     /// [`Self::finish`].
     pub fn partial(&self) -> Option<&Partial> {
-        self.decoder.partial.as_ref()
+        self.decoder.partial()
     }
 
     /// Returns the least number of events that the runtime dropped, according to gaps in the sequence numbers. There is no
     /// gap after a thread's last event or sequence point, before its first one (except in Nettrace 6), and for a thread that
     /// never got a buffer. `NetPerf` has no sequence numbers.
     pub fn lost(&self) -> u64 {
-        self.decoder.sequences.lost()
+        self.decoder.lost()
     }
 
     /// Returns the latest definition of `id`. `None` if the stream had none so far.
     pub fn metadata(&self, id: u32) -> Option<&Metadata> {
-        self.decoder.tables.metadata.get(id)
+        self.decoder.metadata(id)
     }
 
     /// Returns the counts of unusual data so far.
     pub fn counts(&self) -> Counts {
-        Counts { stacks: self.decoder.tables.stacks.defined(), ..self.decoder.counts.clone() }
+        self.decoder.counts()
     }
 }

@@ -100,7 +100,7 @@ fn damage_and_truncation_are_reported() {
     let found = inspect(&damaged, 10);
     let block = blocks(&found).nth(2).unwrap();
     assert_eq!(block.content, Content::Stacks { first_id: 1, count: 0 });
-    assert_eq!(block.damage.as_ref().unwrap().what, "stack");
+    assert_eq!(block.damage.as_ref().unwrap().field, "stack");
     damaged = stream;
     damaged[stack - 15] = 9;
     let Some(Inspected::Damage { offset, .. }) = inspect(&damaged, 10).pop() else { panic!() };

@@ -13,16 +13,16 @@ fn in_parts(stream: &[u8], size: u64) -> (Reading, usize) {
     let parts = Scan::of(stream, size);
     for part in &parts {
         let mut reader = part.reader();
-        for piece in part.pieces() {
-            reader.seek(piece.start);
+        for range in part.feed_ranges() {
+            reader.seek(range.start);
             let mut these = Vec::new();
-            let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
+            let bytes = &stream[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
             let mut pending = reader.items(bytes);
             while let Err(error) = pending.for_each(|item| these.push(seen(item))) {
                 these.push(Seen::Error(error));
             }
             drop(pending);
-            if piece == part.range() {
+            if range == part.range() {
                 items.append(&mut these);
             } else {
                 // Damage in a block of another part is reported there.
@@ -105,9 +105,9 @@ fn epochs_differ_between_parts() {
     let mut epochs = Vec::new();
     for part in Scan::of(&stream, 1) {
         let mut reader = part.reader();
-        for piece in part.pieces() {
-            reader.seek(piece.start);
-            let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
+        for range in part.feed_ranges() {
+            reader.seek(range.start);
+            let bytes = &stream[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
             let mut seen = None;
             let see = |item: StreamItem<'_>| {
                 if let StreamItem::Event(event) = item {

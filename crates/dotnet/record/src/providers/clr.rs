@@ -1,6 +1,8 @@
 //! The keyword names of `Microsoft-Windows-DotNETRuntime`.
 
-use crate::providers::{ProviderError, grammar};
+use runtap_wire::nearest;
+
+use crate::providers::ProviderError;
 
 /// The provider of the runtime's own events.
 pub const CLR_PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
@@ -79,7 +81,7 @@ pub fn clr_keywords(text: &str) -> Result<u64, ProviderError> {
             Some(keyword) => bits |= keyword.bit,
             None => {
                 return Err(ProviderError::UnknownClrKeyword {
-                    nearest: grammar::nearest(&name, KEYWORDS.iter().map(|keyword| keyword.name)),
+                    nearest: nearest(&name, KEYWORDS.iter().map(|keyword| keyword.name)),
                     name,
                 });
             }

@@ -199,15 +199,6 @@ fn parse_keywords(provider: &str, text: &str) -> Result<u64, ProviderError> {
     Err(ProviderError::Keywords { text: text.to_owned(), provider: provider.to_owned() })
 }
 
-/// Returns the most similar candidate, if it is similar enough.
-pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    candidates
-        .map(|candidate| (strsim::levenshtein(name, candidate), candidate))
-        .min()
-        .filter(|(n, candidate)| *n <= 2.max(candidate.len() / 3))
-        .map(|(_, candidate)| candidate)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,12 +245,6 @@ mod tests {
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:gc+exception").keywords, Some(0x8001));
         // "a" is parsed as a hexadecimal number first.
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:a").keywords, Some(10));
-    }
-
-    #[test]
-    fn the_most_similar_name_is_suggested() {
-        assert_eq!(nearest("colect", ["gc", "collect"].into_iter()), Some("collect"));
-        assert_eq!(nearest("zzzzzz", ["gc", "collect"].into_iter()), None);
     }
 
     #[test]

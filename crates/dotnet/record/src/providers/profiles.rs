@@ -1,8 +1,9 @@
 //! Named sets of providers.
 
 use runtap_diag_proto::{Level, Provider};
+use runtap_wire::nearest;
 
-use crate::providers::{CLR_PROVIDER, ProviderError, grammar};
+use crate::providers::{CLR_PROVIDER, ProviderError};
 
 /// The provider whose only event is a sample of a thread's stack, once per millisecond for every managed thread.
 const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
@@ -129,10 +130,7 @@ pub fn profile(name: &str) -> Result<&'static Profile, ProviderError> {
     PROFILES.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         ProviderError::UnknownProfile {
             name: name.to_owned(),
-            nearest: grammar::nearest(
-                &name.to_ascii_lowercase(),
-                PROFILES.iter().map(|profile| profile.name),
-            ),
+            nearest: nearest(name, PROFILES.iter().map(|profile| profile.name)),
         }
     })
 }

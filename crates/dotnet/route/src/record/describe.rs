@@ -36,7 +36,7 @@ impl Protocol for DiagnosticIpc {
         if pieces.is_empty() {
             let bytes = Some(bytes.len() as u64);
             return vec![Decoded {
-                what: "part".to_owned(),
+                kind: "part".to_owned(),
                 bytes,
                 is_undecoded: true,
                 ..Decoded::default()
@@ -69,12 +69,12 @@ impl DiagnosticIpc {
     fn decoded(self, described: Described, piece: &Piece) -> Decoded {
         let described = if self.shows_values { described } else { described.masked() };
         Decoded {
-            what: described.what.to_owned(),
+            kind: described.kind.to_owned(),
             id: described.id.map(i64::from),
             name: described.name.map(str::to_owned),
             bytes: Some(piece.bytes().len() as u64),
             fields: Field::numbered(described.fields),
-            is_undecoded: described.what == "other",
+            is_undecoded: described.kind == "other",
             ..Decoded::default()
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn side_of(direction: Direction) -> Side {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     /// The kind: `request`, `reply`, `advertise`, `descriptor`, `variables`, `stream` or `other`.
-    pub what: &'static str,
+    pub kind: &'static str,
     /// The number of the command.
     pub id: Option<u16>,
     /// The name of the command, if known.
@@ -115,7 +115,7 @@ impl Described {
 
     /// Describes a piece, given the request on its connection and the decoding error of its side.
     pub fn of(piece: &Piece, request: Option<&Request>, error: Option<&DecodeError>) -> Self {
-        let plain = |what, name: &'static str, fields| Self { what, id: None, name: Some(name), fields };
+        let plain = |kind, name: &'static str, fields| Self { kind, id: None, name: Some(name), fields };
         match &piece.kind {
             PieceKind::Advertise(advertise) => plain(
                 "advertise",
@@ -132,14 +132,14 @@ impl Described {
             PieceKind::Stream => plain("stream", "Stream", Vec::new()),
             _ => {
                 let why = error.map(|error| field("error", error.to_string()));
-                Self { what: "other", id: None, name: None, fields: why.into_iter().collect() }
+                Self { kind: "other", id: None, name: None, fields: why.into_iter().collect() }
             }
         }
     }
 
-    fn message(what: &'static str, message: &Verbatim, fields: Fields) -> Self {
+    fn message(kind: &'static str, message: &Verbatim, fields: Fields) -> Self {
         let command = message.command();
-        Self { what, id: Some(command.0), name: command.name(), fields }
+        Self { kind, id: Some(command.0), name: command.name(), fields }
     }
 
     /// Returns the fields that a transcript stores in addition to the bytes: without the values of variables.
@@ -152,7 +152,7 @@ impl Described {
     /// Masks the values of environment variables.
     #[must_use]
     pub fn masked(mut self) -> Self {
-        let (all, sets) = (self.what == "variables", self.sets_variable());
+        let (all, sets) = (self.kind == "variables", self.sets_variable());
         for (name, value) in &mut self.fields {
             if (all || sets && name == "value") && !value.is_null() {
                 *value = Self::MASK.into();

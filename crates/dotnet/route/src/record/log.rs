@@ -102,7 +102,7 @@ impl ConnectionLog {
         let described = Described::of(piece, request, error);
         let bytes = piece.bytes();
         let mut more = More::new();
-        more.insert("what".to_owned(), Value::from(described.what));
+        more.insert("what".to_owned(), Value::from(described.kind));
         if !descriptors.is_empty() {
             more.insert("descriptors".to_owned(), descriptors.iter().map(open_file).collect());
         }

@@ -50,7 +50,7 @@ pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, RecordOutcome, Recording, Stop, is_in_foreground};
 use self::silent::PendingClients;
 pub use self::socket::{RecorderSocket, SocketError};
-pub use self::start::{recorder_header, with_socket};
+pub use self::start::recorder_header;
 pub use runtap_transcript::{
     Error as TranscriptError, Header, Inspector, Journal, JournalTotals, Reader, Row, create,
 };

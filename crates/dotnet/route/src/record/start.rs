@@ -40,13 +40,18 @@ pub fn recorder_header(
 }
 
 /// Replaces `{socket}` in the words of a command by the path of the socket.
-pub fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
+fn with_socket(words: &[OsString], socket: &Path) -> Vec<OsString> {
     let socket = socket.to_string_lossy();
     let replaced = |word: &OsStr| word.to_str().map(|word| OsString::from(word.replace("{socket}", &socket)));
     words.iter().map(|word| replaced(word).unwrap_or_else(|| word.clone())).collect()
 }
 
 impl Command {
+    /// Creates a command with the environment of this process.
+    pub fn new(words: Vec<OsString>, stdout_on_stderr: bool) -> Self {
+        Self { words, environment: Vec::new(), stdout_on_stderr }
+    }
+
     /// Creates a command that connects to the recorder. `ports` are the ports to which a runtime connects already; without
     /// `ports`, the command is a tool, which finds the socket in its temporary directory.
     pub fn connecting_to(

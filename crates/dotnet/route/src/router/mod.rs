@@ -36,6 +36,7 @@ mod half;
 mod in_use;
 mod limits;
 mod link;
+pub mod messages;
 #[cfg_attr(unix, path = "names/unix.rs")]
 #[cfg_attr(windows, path = "names/windows.rs")]
 mod names;

@@ -272,7 +272,7 @@ impl Calls {
         if let Some(log) = &mut self.log
             && inside > 0
         {
-            log.push(Change { thread, time: state.time, what: StackChange::Cut(inside) });
+            log.push(Change { thread, time: state.time, kind: StackChange::Cut(inside) });
         }
         state.stack.shrink_to(64);
         state.deeper = 0;
@@ -304,7 +304,7 @@ impl Calls {
         state.stack.push(Frame { node, method, entered: state.time, callees: 0 });
         self.frames += 1;
         if let Some(log) = &mut self.log {
-            log.push(Change { thread, time: state.time, what: StackChange::Opened(method) });
+            log.push(Change { thread, time: state.time, kind: StackChange::Opened(method) });
         }
     }
 
@@ -372,7 +372,7 @@ impl Calls {
             node.thrown = node.thrown.saturating_add(thrown.into());
         }
         if let Some(log) = &mut self.log {
-            log.push(Change { thread, time: state.time, what: StackChange::Closed });
+            log.push(Change { thread, time: state.time, kind: StackChange::Closed });
         }
         if let Some(method) = self.methods.get_mut(method as usize) {
             method.own = method.own.saturating_add(own);
@@ -412,7 +412,7 @@ impl Calls {
         if let Some(log) = &mut self.log
             && inside > 0
         {
-            log.push(Change { thread, time: state.time, what: StackChange::Cut(inside) });
+            log.push(Change { thread, time: state.time, kind: StackChange::Cut(inside) });
         }
         None
     }

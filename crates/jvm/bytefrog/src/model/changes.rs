@@ -10,7 +10,7 @@ pub struct Change {
     /// The time, in nanoseconds of the agent's clock. It does not decrease within a thread.
     pub time: i64,
     /// The change.
-    pub what: StackChange,
+    pub kind: StackChange,
 }
 
 /// The kind of a change of a stack. Calls outside of the [`Selection`](crate::Selection) are not reported.

@@ -226,17 +226,17 @@ pub struct Report {
 }
 
 /// Returns whether a trace is incomplete: events are missing, exceeded a limit, or could not be interpreted.
-pub(super) fn loses(counters: &Counters, over_limit: [u64; 3], findings: &[Finding]) -> bool {
+pub(super) fn is_incomplete(counters: &Counters, over_limit: [u64; 3], findings: &[Finding]) -> bool {
     counters.has_losses()
         || over_limit.iter().any(|count| *count > 0)
-        || findings.iter().any(|finding| finding.rule.loses())
+        || findings.iter().any(|finding| finding.rule.causes_loss())
 }
 
 impl Report {
     /// Returns whether the report is unintentionally incomplete: events never arrived, were dropped, could not be
     /// used, or exceeded a limit. Suspended recording is not a loss.
     pub fn has_losses(&self) -> bool {
-        loses(&self.counters, [self.without_node, self.beyond, self.too_deep], &self.findings)
+        is_incomplete(&self.counters, [self.without_node, self.beyond, self.too_deep], &self.findings)
     }
 
     /// Returns the level of detail that the agent reported on calls.

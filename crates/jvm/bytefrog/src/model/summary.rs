@@ -13,7 +13,7 @@ use super::exceptions::ExceptionSite;
 use super::findings::Finding;
 use super::report::{
     ExceptionReport, Line, MAX_PATH_LENGTH, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
-    loses,
+    is_incomplete,
 };
 use super::tree::NONE;
 
@@ -212,7 +212,7 @@ impl Model {
     pub fn has_losses(&self) -> bool {
         let state = &self.state;
         let over_limit = [state.calls.tree.without_node, state.beyond(), state.calls.too_deep];
-        loses(&state.counters, over_limit, state.findings.each())
+        is_incomplete(&state.counters, over_limit, state.findings.each())
     }
 
     fn sequences(&self) -> Option<(u64, u64)> {

@@ -122,11 +122,11 @@ impl Stream {
 
     fn send_line_location(&mut self, id: u32, line: Line) {
         let at = id as usize;
-        if self.told_lines.len() <= at {
-            self.told_lines.resize(at + 1, false);
+        if self.sent_lines.len() <= at {
+            self.sent_lines.resize(at + 1, false);
         }
-        let Some(told) = self.told_lines.get_mut(at).filter(|told| !**told) else { return };
-        *told = true;
+        let Some(is_sent) = self.sent_lines.get_mut(at).filter(|is_sent| !**is_sent) else { return };
+        *is_sent = true;
         let number = line.number.into();
         self.write_to_first(&Message::MapLocation(Location {
             location: id,

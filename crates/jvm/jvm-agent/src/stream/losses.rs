@@ -88,12 +88,12 @@ impl Stream {
         if self.lost_of_any.len() != known {
             self.lost_before = Some((before, count));
         }
-        let mut told = Vec::new();
+        let mut losses = Vec::new();
         for (tid, lost) in &mut self.lost {
             lost.retain_mut(|pending| {
                 let is_new = std::mem::take(&mut pending.is_new) && !all;
                 if !is_new {
-                    told.push((*tid, pending.loss));
+                    losses.push((*tid, pending.loss));
                 }
                 is_new
             });
@@ -101,9 +101,9 @@ impl Stream {
         self.lost.retain(|_, lost| !lost.is_empty());
         if let (true, Some((before, count))) = (all, self.lost_before) {
             let open = self.open_since(before).into_iter();
-            told.extend(open.map(|(tid, last)| (tid, Loss { first: last, last, count })));
+            losses.extend(open.map(|(tid, last)| (tid, Loss { first: last, last, count })));
         }
-        for (tid, loss) in told {
+        for (tid, loss) in losses {
             if self.is_f1() || self.knows(tid) {
                 let time = if loss.count == 0 { loss.last } else { loss.first };
                 self.drop_events(tid, None, time, loss.count, DropReason::FULL);

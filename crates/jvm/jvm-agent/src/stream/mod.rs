@@ -68,9 +68,9 @@ pub(crate) struct Stream {
     methods: Arc<Names>,
     exceptions: Arc<Names>,
     delegates: Arc<Delegates>,
-    told_methods: Vec<bool>,
-    told_exceptions: Vec<bool>,
-    told_lines: Vec<bool>,
+    sent_methods: Vec<bool>,
+    sent_exceptions: Vec<bool>,
+    sent_lines: Vec<bool>,
     /// All threads except the current one.
     threads: HashMap<u64, Thread>,
     current: Option<(u64, Thread)>,
@@ -108,9 +108,9 @@ impl Stream {
             methods,
             exceptions,
             delegates,
-            told_methods: Vec::new(),
-            told_exceptions: Vec::new(),
-            told_lines: Vec::new(),
+            sent_methods: Vec::new(),
+            sent_exceptions: Vec::new(),
+            sent_lines: Vec::new(),
             threads: HashMap::new(),
             current: None,
             many: MAX_THREADS,
@@ -168,14 +168,14 @@ impl Stream {
 
     fn send_method_name(&mut self, method: u32) {
         let at = method as usize;
-        if self.told_methods.get(at) == Some(&true) {
+        if self.sent_methods.get(at) == Some(&true) {
             return;
         }
-        if self.told_methods.len() <= at {
-            self.told_methods.resize(at + 1, false);
+        if self.sent_methods.len() <= at {
+            self.sent_methods.resize(at + 1, false);
         }
-        if let Some(told) = self.told_methods.get_mut(at) {
-            *told = true;
+        if let Some(is_sent) = self.sent_methods.get_mut(at) {
+            *is_sent = true;
         }
         if let Some(name) = self.methods.name(method) {
             let signature = text(&name);
@@ -185,14 +185,14 @@ impl Stream {
 
     fn send_exception_name(&mut self, exception: u32) {
         let at = exception as usize;
-        if exception == u32::MAX || self.told_exceptions.get(at) == Some(&true) {
+        if exception == u32::MAX || self.sent_exceptions.get(at) == Some(&true) {
             return;
         }
-        if self.told_exceptions.len() <= at {
-            self.told_exceptions.resize(at + 1, false);
+        if self.sent_exceptions.len() <= at {
+            self.sent_exceptions.resize(at + 1, false);
         }
-        if let Some(told) = self.told_exceptions.get_mut(at) {
-            *told = true;
+        if let Some(is_sent) = self.sent_exceptions.get_mut(at) {
+            *is_sent = true;
         }
         if let Some(name) = self.exceptions.name(exception) {
             let name = text(&name);

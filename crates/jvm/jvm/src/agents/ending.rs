@@ -10,14 +10,14 @@ use super::{AgentFacts, AgentWatch};
 use crate::recording::ClassCounts;
 
 /// Returns the agents that have not ended, with their states.
-pub fn unfinished_agents(hq: &Hq, watch: &AgentWatch) -> Vec<AgentStatus> {
+pub(super) fn unfinished_agents(hq: &Hq, watch: &AgentWatch) -> Vec<AgentStatus> {
     let has_ended = |id| watch.facts(id).is_none_or(|facts| facts.finished);
     hq.agents().into_iter().filter(|status| !has_ended(status.id)).collect()
 }
 
 /// Stops agents. First starts those that have not started: the original agents never end while their program waits for
 /// the start. Blocks while an agent does not read.
-pub fn stop_agents(hq: &Hq, agents: &[AgentStatus]) {
+pub(super) fn stop_agents(hq: &Hq, agents: &[AgentStatus]) {
     for agent in agents {
         if !agent.state.started {
             // If this fails, the connection is gone and the next command fails too.
@@ -56,13 +56,13 @@ pub struct CollectionResult {
     /// The number of agents that had not ended.
     pub unfinished: u64,
     /// Whether data of any agent is known to be missing.
-    loses: bool,
+    has_losses: bool,
 }
 
 impl CollectionResult {
     /// Collects the data after the collector has closed. `sends_counts` is whether agents send counts or coverage at
     /// intervals, and `unfinished` the number of agents that had not ended when it closed.
-    pub fn of(hq: &Hq, watch: &AgentWatch, sends_counts: bool, unfinished: u64) -> Self {
+    pub(super) fn of(hq: &Hq, watch: &AgentWatch, sends_counts: bool, unfinished: u64) -> Self {
         let agents = hq.agents();
         let own: BTreeSet<AgentId> =
             agents.iter().filter(|status| status.is_own).map(|status| status.id).collect();
@@ -76,7 +76,7 @@ impl CollectionResult {
         let former = [true, false].map(|own| hq.former(own));
         let left_out = watch.connected_agents().saturating_sub(agents.len() as u64);
         let left_out = former.iter().flatten().fold(left_out, |left, (count, _)| left.saturating_sub(*count));
-        let loses = watch.is_partial()
+        let has_losses = watch.is_partial()
             || former.iter().flatten().any(|(_, report)| report.has_losses())
             || agents.iter().any(|agent| agent.report.has_losses());
         let combined = former.iter().any(Option::is_some).then(|| combine(former, &agents, &own));
@@ -88,13 +88,13 @@ impl CollectionResult {
             refused: watch.refused(),
             displaced: watch.displaced(),
             unfinished,
-            loses,
+            has_losses,
         }
     }
 
     /// Returns whether data is missing.
     pub fn is_partial(&self) -> bool {
-        self.loses || [self.unfinished, self.left_out, self.refused, self.displaced] != [0; 4]
+        self.has_losses || [self.unfinished, self.left_out, self.refused, self.displaced] != [0; 4]
     }
 
     /// Returns the number of other loaded classes if no agent has traced any class, which usually means that the names

@@ -71,7 +71,7 @@ impl AgentFacts {
     pub(super) fn record_violation(&mut self, violation: &Violation) -> u64 {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
         // Data before the violation is complete; data after it is missing.
-        self.partial |= violation.rule.loses() || violation.rule.is_early_end();
+        self.partial |= violation.rule.causes_loss() || violation.rule.is_early_end();
         self.broken.add(violation.rule, || describe_violation(None, violation))
     }
 }

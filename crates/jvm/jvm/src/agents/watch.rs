@@ -425,8 +425,8 @@ mod tests {
             watch.handle_event(None, Event::Violation(Violation::new(rule, "", None)));
             assert!(!watch.is_partial(), "{rule}: a connection that is no agent's");
             watch.handle_event(Some(agent), Event::Violation(Violation::new(rule, "", None)));
-            let loses = rule.severity() == Severity::Error || rule == Rule::EndWithoutShutdown;
-            assert_eq!(watch.is_partial(), loses, "{rule}");
+            let has_losses = rule.severity() == Severity::Error || rule == Rule::EndWithoutShutdown;
+            assert_eq!(watch.is_partial(), has_losses, "{rule}");
         }
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::recording::error::Error;
 use crate::recording::find::RecordedAgent;
-use crate::recording::pieces::{Piece, Pieces};
+use crate::recording::merged_streams::{MergedStreams, StreamChunk};
 use crate::recording::replay::{Damage, detect_dialect};
 use crate::recording::stream::Stream;
 
@@ -74,7 +74,7 @@ fn messages(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Decoded> {
     let result = decoder.feed(bytes, |offset, message| {
         let fields = fields(&message).into_iter().map(|field| (field.name.to_owned(), json(field.value)));
         let decoded = Decoded {
-            what: "message".to_owned(),
+            kind: "message".to_owned(),
             id: Some(message.id().0.into()),
             name: message.id().name().map(str::to_owned),
             fields: Field::numbered(fields),
@@ -93,7 +93,7 @@ fn messages(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Decoded> {
     match result {
         Err(error) => decoded.push(undecoded(bytes.len(), &error.to_string())),
         Ok(()) if is_empty && !bytes.is_empty() => decoded.push(Decoded {
-            what: "part".to_owned(),
+            kind: "part".to_owned(),
             bytes: Some(bytes.len() as u64),
             ..Decoded::default()
         }),
@@ -104,7 +104,7 @@ fn messages(decoder: &mut Decoder, bytes: &[u8]) -> Vec<Decoded> {
 
 fn undecoded(bytes: usize, why: &str) -> Decoded {
     Decoded {
-        what: "other".to_owned(),
+        kind: "other".to_owned(),
         bytes: Some(bytes as u64),
         fields: Field::numbered([("error".to_owned(), why.into())]),
         is_undecoded: true,
@@ -150,7 +150,7 @@ pub struct Conversation<'a> {
 /// The state of an agent that is read.
 #[derive(Debug)]
 struct AgentReader {
-    pieces: Pieces,
+    streams: MergedStreams,
     inspector: Inspector<Bytefrog>,
     open: HashSet<Connection>,
 }
@@ -193,10 +193,10 @@ impl<'a> Conversation<'a> {
                     current.inspector.rows(Located { line: self.line, bytes: 0, entry })
                 })
                 .collect();
-            if is_over && let Some(AgentReader { pieces, inspector, .. }) = self.current.take() {
+            if is_over && let Some(AgentReader { streams, inspector, .. }) = self.current.take() {
                 self.totals.connections += inspector.connections();
                 self.totals.undecoded += inspector.undecoded();
-                self.totals.damage.extend(pieces.streams().iter().filter_map(Stream::damage));
+                self.totals.damage.extend(streams.streams().iter().filter_map(Stream::damage));
             }
             if !rows.is_empty() {
                 return Ok(Some(rows));
@@ -212,14 +212,14 @@ impl<'a> Conversation<'a> {
 
 impl AgentReader {
     fn open(agent: &RecordedAgent) -> Result<Self, Error> {
-        let pieces = Pieces::open(agent)?;
-        let dialect = detect_dialect(agent, pieces.streams())?;
-        Ok(Self { pieces, inspector: Inspector::new(Bytefrog { dialect }), open: HashSet::new() })
+        let streams = MergedStreams::open(agent)?;
+        let dialect = detect_dialect(agent, streams.streams())?;
+        Ok(Self { streams, inspector: Inspector::new(Bytefrog { dialect }), open: HashSet::new() })
     }
 
     /// Returns the next piece of a stream as entries of a transcript; none at the end.
     fn next_entries(&mut self) -> Result<Vec<Entry>, Error> {
-        let Some(Piece { name, at, bytes, .. }) = self.pieces.next()? else { return Ok(Vec::new()) };
+        let Some(StreamChunk { name, at, bytes, .. }) = self.streams.next()? else { return Ok(Vec::new()) };
         let (t, conn) = (seconds(at), format!("{}.{}", name.agent, name.connection));
         let mut entries = Vec::new();
         if self.open.insert(name.connection) {

@@ -84,9 +84,9 @@ pub struct MethodTotals {
     pub own: u64,
 }
 
-/// Returns whether all of these traces have times.
-pub fn have_times<'a>(reports: impl IntoIterator<Item = &'a Report>) -> bool {
-    reports.into_iter().all(|report| matches!(report.detail(), Detail::Calls | Detail::Unsent))
+/// Returns whether a trace has times.
+fn has_times(report: &Report) -> bool {
+    matches!(report.detail(), Detail::Calls | Detail::Unsent)
 }
 
 /// The difference of two recordings.
@@ -96,6 +96,10 @@ pub struct Difference {
     pub methods: Vec<MethodChange>,
     /// The number of methods that have changed.
     pub changed: usize,
+    /// The number by whose change the methods are sorted.
+    pub order: Order,
+    /// Whether both recordings have times.
+    pub has_times: bool,
 }
 
 impl MethodChange {
@@ -111,12 +115,15 @@ impl MethodChange {
 }
 
 impl Difference {
-    /// Compares two recordings, each with the reports of its agents.
-    pub fn new<'a>(
-        before: impl IntoIterator<Item = &'a Report>,
-        after: impl IntoIterator<Item = &'a Report>,
-        order: Order,
-    ) -> Self {
+    /// Compares two recordings, each with the reports of its agents. Without an order, methods are sorted by their times, or
+    /// by their calls if times are unknown. Returns `None` if the order is by times and a recording has none.
+    pub fn new<'a>(before: &'a [Report], after: &'a [Report], order: Option<Order>) -> Option<Self> {
+        let has_times = before.iter().chain(after).all(has_times);
+        let order = match order {
+            None if has_times => Order::Own,
+            None | Some(Order::Calls) => Order::Calls,
+            Some(order) => Some(order).filter(|_| has_times)?,
+        };
         let mut methods: BTreeMap<&str, [MethodNumbers; 2]> = BTreeMap::new();
         let mut add = |report: &'a Report, side: fn(&mut [MethodNumbers; 2]) -> &mut MethodNumbers| {
             for method in &report.methods {
@@ -126,8 +133,12 @@ impl Difference {
                 sum.own = sum.own.saturating_add(method.own().unwrap_or(0));
             }
         };
-        before.into_iter().for_each(|report| add(report, |[before, _]| before));
-        after.into_iter().for_each(|report| add(report, |[_, after]| after));
+        for report in before {
+            add(report, |[before, _]| before);
+        }
+        for report in after {
+            add(report, |[_, after]| after);
+        }
         let mut methods: Vec<MethodChange> = methods
             .into_iter()
             .map(|(signature, [before, after])| MethodChange {
@@ -142,7 +153,7 @@ impl Difference {
             (!method.has_changed(), Reverse(size(method, order)), Reverse(others), method.signature.clone())
         });
         let changed = methods.iter().filter(|method| method.has_changed()).count();
-        Self { methods, changed }
+        Some(Self { methods, changed, order, has_times })
     }
 
     /// Returns the sums of the first and of the second recording.

@@ -1,11 +1,15 @@
 //! The errors of recordings.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
 use crate::recording::part::UnknownPart;
+
+/// The maximum number of threads in a hint.
+const MAX_THREADS: usize = 20;
 
 /// An error that occurs when a recording is read or written.
 #[derive(Debug, Error)]
@@ -50,6 +54,16 @@ pub enum Error {
         /// The names of the agents that exist.
         available: Vec<String>,
     },
+    /// No agent of the recording has a thread with this id.
+    #[error("{recording} has no thread {thread}")]
+    NoThread {
+        /// The recording, as the user specified it.
+        recording: String,
+        /// The id.
+        thread: u32,
+        /// The ids of the threads that exist.
+        known: BTreeSet<u32>,
+    },
     /// No agent of the recording has the part.
     #[error("{}: {error}", path.display())]
     NoPart {
@@ -69,6 +83,11 @@ impl Error {
         match self {
             Self::NoRecording(_) => Some("'runtap jvm hq --record DIR' creates a recording.".to_owned()),
             Self::NoAgent { available, .. } => Some(format!("Valid values: {}", available.join(", "))),
+            Self::NoThread { known, .. } if !known.is_empty() => {
+                let names: Vec<String> = known.iter().take(MAX_THREADS).map(ToString::to_string).collect();
+                let more = if known.len() > MAX_THREADS { ", …" } else { "" };
+                Some(format!("it has {}{more}; 'report threads' has their names", names.join(", ")))
+            }
             _ => None,
         }
     }

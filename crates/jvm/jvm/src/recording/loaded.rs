@@ -1,5 +1,6 @@
 //! The agents of a recording, replayed with what their reports need.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,7 +78,7 @@ impl LoadedAgent {
         self.recorded.marks.problem().is_some()
             || !replayed.damage.is_empty()
             || !replayed.unfinished.is_empty()
-            || self.broken().loses()
+            || self.broken().has_losses()
             || replayed.model.has_losses()
     }
 
@@ -85,7 +86,8 @@ impl LoadedAgent {
     pub fn report(&self) -> Report {
         let report = self.replayed.model.report();
         let configuration = self.replayed.configuration.as_ref();
-        let counts = configuration.is_some_and(|told| told.extension.record != RecordMode::Full);
+        let counts =
+            configuration.is_some_and(|configuration| configuration.extension.record != RecordMode::Full);
         Report { unsent: counts && report.dialect == Dialect::F1 && self.ended_early(), ..report }
     }
 
@@ -147,14 +149,14 @@ impl LoadedRecording {
         first.filter(|first| details.iter().all(|detail| detail == first))
     }
 
-    /// Returns the ids of all threads, sorted.
-    pub fn thread_ids(&self) -> Vec<u32> {
-        let agents = self.agents.iter();
-        let threads = agents.flat_map(|agent| agent.replayed.model.report().threads);
-        let mut ids: Vec<u32> = threads.map(|thread| thread.id).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
+    /// Checks that an agent has a thread with this id. `recording` is the name of the recording, for the error.
+    ///
+    /// # Errors
+    /// Fails if no agent has such a thread.
+    pub fn check_thread(&self, thread: u32, recording: String) -> Result<(), Error> {
+        let threads = self.agents.iter().flat_map(|agent| agent.replayed.model.report().threads);
+        let known: BTreeSet<u32> = threads.map(|thread| thread.id).collect();
+        if known.contains(&thread) { Ok(()) } else { Err(Error::NoThread { recording, thread, known }) }
     }
 }
 

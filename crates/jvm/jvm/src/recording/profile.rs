@@ -174,7 +174,7 @@ impl<'a> ProfileBuilder<'a> {
 
     fn change(&mut self, change: Change) {
         self.draw(change.thread, change.time);
-        match change.what {
+        match change.kind {
             StackChange::Opened(method) => {
                 let frame = self.frame(method);
                 let Some(stack) = self.stacks.get_mut(change.thread) else { return };

@@ -18,9 +18,9 @@ use runtap_bytefrog_proto::{
 
 use crate::recording::error::Error;
 use crate::recording::find::RecordedAgent;
+use crate::recording::merged_streams::{MergedStreams, StreamChunk};
 use crate::recording::names::StreamName;
 use crate::recording::part::ResolvedPart;
-use crate::recording::pieces::{Piece, Pieces};
 use crate::recording::player::Player;
 use crate::recording::stream::Stream;
 
@@ -112,10 +112,10 @@ pub fn replay_with(
 type OnChange<'t> = Option<&'t mut dyn FnMut(&Model, Change)>;
 
 fn play(recorded: &RecordedAgent, options: &Options, mut take: OnChange<'_>) -> Result<ReplayedAgent, Error> {
-    let mut pieces = Pieces::open(recorded)?;
-    let dialect = detect_dialect(recorded, pieces.streams())?;
+    let mut streams = MergedStreams::open(recorded)?;
+    let dialect = detect_dialect(recorded, streams.streams())?;
     let mut player = Player::new(recorded, options, dialect, take.is_some());
-    while let Some(Piece { stream, name, at, bytes, has_index }) = pieces.next()? {
+    while let Some(StreamChunk { stream, name, at, bytes, has_index }) = streams.next()? {
         player.at(at);
         let is_needed = match bytes {
             None => {
@@ -129,11 +129,11 @@ fn play(recorded: &RecordedAgent, options: &Options, mut take: OnChange<'_>) -> 
             if name.side == Side::Agent {
                 player.closed.push(name.connection);
             }
-            pieces.stop(stream);
+            streams.stop(stream);
         }
         hand_over(&mut player.played.model, &mut take);
     }
-    for stream in pieces.streams() {
+    for stream in streams.streams() {
         player.finish_stream(stream);
     }
     player.played.model.finish();

@@ -8,10 +8,10 @@ use anyhow::Context;
 use clap::ValueEnum as _;
 use runtap_demo::Program;
 use runtap_demo::jvm::Dialect;
+use runtap_text::Output;
 
 use crate::cli::{AgentVersion, DemoJvm, DemoJvmAgent, JvmHq};
 use crate::exit;
-use crate::output::Output;
 use runtap_text::units::Things;
 
 /// Runs the built-in program that imitates a Java program with an agent.
@@ -53,7 +53,7 @@ pub(super) fn jvm(options: &DemoJvm, output: Output) -> anyhow::Result<u8> {
         output.note(format_args!("the built-in program runs as process {}, with an agent", program.pid()));
         Ok(program)
     };
-    let (code, program) = crate::cmd::jvm::collect_from(&hq_options, start, output)?;
+    let (code, program) = crate::cmd::jvm::collect_from(hq_options, start, output)?;
     let truth = program.end()?;
     if output.json() {
         output.note(format_args!("What the demo program reported doing: {truth}"));

@@ -12,13 +12,13 @@ use runtap_os::in_a_thread;
 use runtap_record::dump::{Destination, DumpOutcome, Error, Event, Prepared, Refusal, Specification};
 use runtap_record::{Stops, messages};
 use runtap_target::{ResolvedTarget, fixes};
+use runtap_text::Output;
 
 use super::failure::explain;
 use super::interrupt::unless;
 use super::target::{DotnetVerb, choose_all, each, reject_remote};
 use crate::cli::Dump;
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 use runtap_text::units::Bytes;
 
 pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {

@@ -1,11 +1,11 @@
 //! The summary of a written dump.
 
 use runtap_record::dump::Dump;
+use runtap_text::Output;
 use runtap_text::document::DumpDocument;
 
 use super::explain_dump_error;
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 /// Prints the summary of a written dump and returns the exit code. The file is kept even if it is unusable.
 pub(super) fn conclude(kind: &'static str, mut dump: Dump, output: Output) -> anyhow::Result<u8> {

@@ -1,19 +1,17 @@
 //! The control socket of `jvm hq` (docs/jvm.md).
 
 use std::path::Path;
-use std::sync::Arc;
 
 use runtap_bytefrog::control::{self, ControlCommand, SendError};
-use runtap_bytefrog::hq::Hq;
-use runtap_jvm::agents::{AgentWatch, ControlAnswer, execute};
+use runtap_jvm::agents::{Collector, ControlAnswer, execute};
 use runtap_record::Stops;
+use runtap_text::Output;
 use runtap_text::jvm::answer_line;
 use runtap_transport::{BindError, BindOptions, Listener};
 use serde_json::Value;
 
 use crate::cmd::interrupt::or_interrupted;
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 /// Binds the control socket.
 pub(super) fn bind(path: &Path) -> anyhow::Result<Listener> {
@@ -29,7 +27,7 @@ pub(super) fn bind(path: &Path) -> anyhow::Result<Listener> {
 }
 
 /// Serves clients until the future is dropped.
-pub(super) async fn serve(listener: Listener, hq: Arc<Hq>, watch: Arc<AgentWatch>, stops: Stops) {
+pub(super) async fn serve(listener: Listener, Collector { hq, watch }: Collector, stops: Stops) {
     let answer = move |command: Result<ControlCommand, control::ControlError>| {
         let answer = match &command {
             Ok(command) => execute(command, &hq, &watch),

@@ -10,12 +10,13 @@ mod report;
 pub(super) use self::hq::{collect_from, has_live_view};
 pub(super) use self::report::{classify_error, convert, diff, find_operand, report_kind};
 
+use runtap_text::Output;
+
 use crate::cli::{Jvm, JvmVerb};
-use crate::output::Output;
 
 pub(super) fn run(options: Jvm, output: Output) -> anyhow::Result<u8> {
     match options.verb {
-        JvmVerb::Hq(options) => hq::run(&options, output),
+        JvmVerb::Hq(options) => hq::run(*options, output),
         JvmVerb::Agents(verb) => agents::run(verb, output),
         JvmVerb::Report(options) => report::run(&options, output),
         JvmVerb::Replay(options) => replay::run(&options, output),

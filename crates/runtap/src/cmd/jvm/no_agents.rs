@@ -1,8 +1,9 @@
 //! Substitute for the subcommands that load the agent into a Java program, on systems without an agent.
 
+use runtap_text::Output;
+
 use crate::cli::JvmAgents;
 use crate::cmd::not_there;
-use crate::output::Output;
 
 #[expect(clippy::needless_pass_by_value, reason = "the same as elsewhere")]
 pub(super) fn run(verb: JvmAgents, _output: Output) -> anyhow::Result<u8> {

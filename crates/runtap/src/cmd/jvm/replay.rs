@@ -1,11 +1,11 @@
 //! `runtap jvm replay RECORDING…`: replays recordings through the collector's decoders and prints the results.
 
 use runtap_jvm::recording::LoadedRecording;
+use runtap_text::Output;
 
 use super::report::{classify_error, print_summaries, rows, warn};
 use crate::cli::JvmReplay;
 use crate::exit;
-use crate::output::Output;
 
 pub(super) fn run(options: &JvmReplay, output: Output) -> anyhow::Result<u8> {
     let mut all = Vec::new();

@@ -6,10 +6,10 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
 use runtap_mtp_host::command::{Wrap, move_server_arguments};
+use runtap_text::Output;
 
 use crate::cli::{Cli, MtpHost, MtpKeep};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 use super::write_script;
 

@@ -1,12 +1,12 @@
 //! `runtap mtp lint FILE`: checks a recording and prints the broken rules and their positions.
 
 use runtap_mtp::transcript::Linter;
+use runtap_text::Output;
 use runtap_text::test::transcript::{LintDocument, finding, lint_summary};
 
 use super::{each, warn_if_missing};
 use crate::cli::MtpLint;
 use crate::exit;
-use crate::output::Output;
 
 pub(super) fn run(options: &MtpLint, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use runtap_convert::source::{Input, MaxSize, open_input};
 use runtap_mtp::transcript::{ScriptError, limits, write_module};
+use runtap_text::Output;
 use runtap_text::document::Partial;
 use runtap_transcript::{Located, Reader};
 
@@ -20,7 +21,6 @@ pub(super) use self::host::normalize_args;
 use crate::cli::{Mtp, MtpVerb};
 use crate::cmd::recording::{each_line, unreadable, warn_if_missing};
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
     match options.verb {

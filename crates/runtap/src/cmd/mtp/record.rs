@@ -1,25 +1,25 @@
 //! `runtap mtp record`: runs an application with a recording proxy, or writes a script that does so.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::Arc;
 
 use runtap_mtp::transcript::{
     Application, ApplicationError, ApplicationOutcome, Server, Signals, TestPipe, is_managed, is_started_by,
-    resolve_application, run as run_application, with_process_id,
+    recorder_header, resolve_application, run as run_application, with_process_id,
 };
 use runtap_os::{exit_code, in_a_thread};
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
+use runtap_text::Output;
 use runtap_text::test::transcript::{RecordedDocument, tally};
-use runtap_transcript::{Error as TranscriptError, Header, Journal, create};
+use runtap_transcript::{Error as TranscriptError, Journal, create};
 
 use super::write_script;
 use crate::cli::MtpRecord;
 use crate::cmd::record::stop_requests;
 use crate::cmd::{block_on, dotnet};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 /// The number of SIGINT on every system.
 const INTERRUPT: i32 = 2;
@@ -51,7 +51,8 @@ fn write(options: &MtpRecord, module: &Path, output: Output) -> anyhow::Result<u
     }
     words.extend(application);
     write_script(module, &words)?;
-    output.note(format_args!("{} records {}", module.display(), to_strings(&options.application).join(" ")));
+    let shown = options.application.join(OsStr::new(" "));
+    output.note(format_args!("{} records {}", module.display(), shown.display()));
     Ok(exit::OK)
 }
 
@@ -60,10 +61,6 @@ fn application_error(error: ApplicationError) -> anyhow::Error {
         ApplicationError::Io(error) => error.into(),
         error @ ApplicationError::NoFile(_) => usage(error.to_string()),
     }
-}
-
-fn to_strings(words: &[OsString]) -> Vec<String> {
-    words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
@@ -81,7 +78,9 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
         TranscriptError::Output(error) => anyhow::Error::from(error),
         error => error.into(),
     })?;
-    let header = header(options, &server);
+    let (started, recorder) =
+        (jiff::Timestamp::now().to_string(), concat!("runtap ", env!("CARGO_PKG_VERSION")));
+    let header = recorder_header(&options.application, &server, started, recorder);
     let journal = Journal::begin::<TestPipe>(Box::new(file), header)
         .map_err(|error| expected(exit::FAILED, format!("cannot write {}: {error}", path.display()), None))?;
     let journal = Arc::new(journal);
@@ -105,24 +104,6 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
     };
     let outcome = done.map_err(|error| expected(exit::RUNTAP_FAILED, error.to_string(), None))?;
     report_outcome(&path, &journal, &outcome, &server, output)
-}
-
-fn header(options: &MtpRecord, server: &Server) -> Header {
-    let mut header = Header { cmd: Some(to_strings(&options.application)), ..Header::default() };
-    let mut add = |key: &str, value: serde_json::Value| {
-        header.more.insert(key.to_owned(), value);
-    };
-    add("started", jiff::Timestamp::now().to_string().into());
-    add("recorder", concat!("runtap ", env!("CARGO_PKG_VERSION")).into());
-    let role = match server {
-        Server::At(path) => {
-            add("server", path.display().to_string().into());
-            "recorder"
-        }
-        Server::Ourselves(_) => "server",
-    };
-    header.role = Some(role.to_owned());
-    header
 }
 
 fn report_outcome(

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::transcript::{Application, Replay, Server, socket_path};
+use runtap_text::Output;
 use runtap_text::test::transcript::ReplayedDocument;
 
 use super::{each, warn_if_missing, write_script};
 use crate::cli::MtpReplay;
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 use runtap_text::units::Things;
 
 /// The variable in which a server passes the `ExecutionId` shared by all processes of an application.

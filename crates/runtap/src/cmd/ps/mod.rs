@@ -4,17 +4,15 @@ mod remote;
 mod watch;
 
 use runtap_discover::{ReasonCode, System};
+use runtap_target::messages::{NONE_FOUND, skipped_users};
 use runtap_target::{Listing, ProcessStatus, SpecError};
 use runtap_text::document::ProcessesDocument;
-use runtap_text::{ProcessList, ProcessRow, TextOptions};
+use runtap_text::{Output, ProcessList, ProcessRow, TextOptions};
 use runtap_transport::remote::RemoteAddress;
 
 use crate::cli::Ps;
 use crate::cmd::target::spec_error;
 use crate::exit::{self, expected};
-use crate::output::Output;
-
-const NOTHING: &str = "No .NET or Java processes found. Try 'runtap demo', which uses a built-in program.\n";
 
 /// Converts a process to a row of the table.
 fn row(seen: &ProcessStatus) -> ProcessRow {
@@ -56,7 +54,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     seen.retain(|seen| is_selected(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
         let hint =
-            if others > 0 { other_users_note(others) } else { "'runtap ps' lists all processes.".to_owned() };
+            if others > 0 { skipped_users(others) } else { "'runtap ps' lists all processes.".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or Java process is named '{wanted}'"), hint));
     }
     let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
@@ -65,13 +63,13 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return Ok(exit::OK);
     }
     if processes.is_empty() {
-        output.text(NOTHING)?;
+        output.text(format_args!("{NONE_FOUND}\n"))?;
     } else {
         let list = ProcessList { rows: &processes, wide: options.wide };
         output.print(&list, &text_options(options, output))?;
     }
     if others > 0 {
-        output.note(other_users_note(others));
+        output.note(skipped_users(others));
     }
     if let Some(blind_spot) = System::current().blind_spot() {
         output.note(blind_spot);
@@ -86,15 +84,4 @@ fn is_selected(options: &Ps, seen: &ProcessStatus) -> bool {
 /// Returns the text options with the width of the table.
 fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
     TextOptions { width: output.columns().filter(|_| !options.wide), ..output.options() }
-}
-
-/// Formats the number of processes of other users that are not shown.
-fn other_users_note(count: usize) -> String {
-    if count == 1 {
-        "1 more process belongs to another user; use --all-users (or run as root) to list it.".to_owned()
-    } else {
-        format!(
-            "{count} more processes belong to other users; use --all-users (or run as root) to list them."
-        )
-    }
 }

@@ -2,13 +2,12 @@
 
 use runtap_target::{ProcessStatus, TargetSpec};
 use runtap_text::document::ProcessesDocument;
-use runtap_text::{ProcessList, ProcessRow};
+use runtap_text::{Output, ProcessList, ProcessRow};
 
 use super::{row, text_options};
 use crate::cli::{Ps, Target, TargetOptions};
 use crate::cmd::target::{target_error, target_spec};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     if options.watch || options.all_users {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
+use runtap_target::messages::{NONE_FOUND, skipped_users};
 use runtap_target::{Change, Listing, ProcessStatus, Watch};
-use runtap_text::{ChangeRow, ProcessRow, ProcessTable};
+use runtap_text::{ChangeRow, Output, ProcessRow, ProcessTable};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{NOTHING, is_selected, other_users_note, row, text_options};
+use super::{is_selected, row, text_options};
 use crate::cli::Ps;
-use crate::output::Output;
 
 /// The interval at which processes are listed.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
                 )?;
             }
             if others > 0 {
-                output.note(other_users_note(others));
+                output.note(skipped_users(others));
             }
         }
         first = false;
@@ -70,8 +70,8 @@ fn show_changes(
         let rows: Vec<ProcessRow> = watch.known().iter().map(row).collect();
         let table = ProcessTable::of(&rows, options.wide, text_options);
         let lines = rows.iter().fold(table.heading(""), |text, row| text + &table.line("", row));
-        let text = if rows.is_empty() { NOTHING } else { &lines };
-        return output.screen(format_args!("{text}\nCtrl-C stops\n"));
+        let text = if rows.is_empty() { NONE_FOUND } else { lines.trim_end_matches('\n') };
+        return Ok(output.screen(format_args!("{text}\n\nCtrl-C stops\n"))?);
     }
     let table = ProcessTable::of_unknown(options.wide, text_options);
     for (change, seen) in changes {

@@ -8,16 +8,15 @@ use runtap_diag::SessionConfig;
 use runtap_os::output::shared_stdout;
 use runtap_record::providers::{Request, messages};
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
-use runtap_text::advice;
+use runtap_text::{Output, advice};
 use tokio::task::JoinSet;
 
 use super::events::{choice, warn_of_unmet};
-use super::failure::{recording_error, with_pid};
+use super::failure::{print_process_error, recording_error};
 use super::interrupt::unless;
 use super::target::{DotnetVerb, choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::Output;
 use runtap_text::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
@@ -138,8 +137,7 @@ impl TailResult {
         if !self.several {
             return Err(error);
         }
-        self.add_code(exit::code_of(&error));
-        output.error(&with_pid(pid, &error), exit::hint_of(&error).as_deref());
+        self.add_code(print_process_error(pid, &error, output));
         Ok(())
     }
 

@@ -5,9 +5,9 @@ use std::io::{self, BufRead, IsTerminal};
 use runtap_os::in_a_thread;
 use runtap_target::messages::{self, invalid_choice};
 use runtap_target::{Dialogue, Question, Remark, local_name};
+use runtap_text::Output;
 
 use crate::cmd::named_port::note_listening;
-use crate::output::Output;
 
 pub(super) struct Terminal(pub(super) Output);
 

@@ -2,17 +2,17 @@
 
 use clap::CommandFactory as _;
 use runtap_mtp::{Mode, RunSpec, Stop, run};
+use runtap_text::Output;
 use runtap_text::test::MergedOptions;
 
 use crate::cli::Cli;
-use crate::output::Output;
 
 /// Prints the help of the subcommand.
 pub(super) fn print_own(output: Output) -> anyhow::Result<()> {
     let mut all = Cli::command();
     all.build();
     match all.find_subcommand_mut("test") {
-        Some(test) => output.text(test.render_help().ansi()),
+        Some(test) => Ok(output.text(test.render_help().ansi())?),
         None => Ok(()),
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use runtap_mtp::FindError;
 use runtap_mtp::suite::dotnet_options::ignored_options;
+use runtap_text::Output;
 
 use super::usage;
 use crate::cli::Test;
-use crate::output::Output;
 
 /// Finds options that have no effect together, or that are in the wrong place.
 pub(super) fn check(options: &Test, output: Output) -> anyhow::Result<()> {

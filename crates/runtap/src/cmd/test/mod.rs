@@ -3,9 +3,8 @@
 
 mod help;
 mod mistakes;
-mod reports;
+mod outputs;
 mod request;
-mod sink;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,14 +19,13 @@ use runtap_mtp::{
 use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
 use runtap_test::plan::{Limit, Partition};
-use runtap_text::test::{describe, nothing, print_beside, printed};
+use runtap_text::Output;
+use runtap_text::test::{RunPrinter, describe, nothing, print_app_output, with_progress_erased};
 
 use self::request::Request;
-use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};
 use crate::cmd::dotnet;
 use crate::exit::{FAILED, OK, TEST_USAGE, expected};
-use crate::output::Output;
 
 /// The time that printing the message about stopping may take after the run has ended.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -50,11 +48,11 @@ pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
         let work = in_a_thread(move || help::of_applications(&spec, &running, output));
         return run_until_stopped(work, &stops, &stop, options.timeout, output).await?;
     }
-    let sink = Sink::new(&options, &request, &spec, output)?;
+    let printer = outputs::open(&options, &request, &spec, output)?;
     let stop = Stop::new();
     let running = stop.clone();
     let warns = options.no_tests == NoTests::Warn;
-    let work = in_a_thread(move || work(spec, &request, sink, warns, &running, output));
+    let work = in_a_thread(move || work(spec, &request, printer, warns, &running, output));
     run_until_stopped(work, &stops, &stop, options.timeout, output).await?
 }
 
@@ -62,7 +60,7 @@ pub(super) async fn run(options: Test, output: Output) -> anyhow::Result<u8> {
 fn work(
     mut spec: RunSpec,
     request: &Request,
-    mut sink: Sink,
+    mut printer: RunPrinter,
     warns: bool,
     stop: &Stop,
     output: Output,
@@ -87,10 +85,10 @@ fn work(
         spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
     spec.rules = request.settings.rules(&spec, &planned);
-    sink.begin()?;
-    spec.live_output = sink.follows_output();
-    spec.keeper = sink.keeper();
-    sink.add_known_tests(std::mem::take(&mut planned.known));
+    printer.begin()?;
+    spec.live_output = printer.follows_output();
+    spec.keeper = printer.keeper();
+    printer.add_known_tests(std::mem::take(&mut planned.known));
     // An application with its own restriction does not run completely.
     let is_restricted = spec.application.restricts_tests();
     let complete = if is_restricted { Vec::new() } else { std::mem::take(&mut planned.complete) };
@@ -104,13 +102,13 @@ fn work(
     }
     let outcome = run_modules(&spec, stop, |mut event| {
         recorder.event(&event);
-        sink.take(&mut event, stop.level().is_some());
+        printer.event(&mut event, stop.level().is_some());
     })?;
     if stop.level().is_some() {
         recorder.interrupted();
     }
-    sink.request_facts(&spec, outcome.exit_code, stop);
-    if let (Some(store), Mode::Run, Some(results)) = (store, spec.mode, sink.results())
+    printer.request_facts(&spec, outcome.exit_code, stop);
+    if let (Some(store), Mode::Run, Some(results)) = (store, spec.mode, printer.results())
         && let Err(error) = store.add(&recorder, results)
         && !is_unwritable
     {
@@ -122,7 +120,7 @@ fn work(
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");
     }
-    let is_written = sink.finish()?;
+    let is_written = printer.finish()?;
     Ok(match u8::try_from(outcome.exit_code).unwrap_or(u8::MAX) {
         OK if !is_written => FAILED,
         code => code,
@@ -165,8 +163,8 @@ fn report_plan_error(error: &PlanError, request: &Request, output: Output) -> an
     let code = |code| u8::try_from(code).unwrap_or(u8::MAX);
     Err(match error {
         PlanError::NotListed { failure, stdout, stderr, exit_code, .. } => {
-            output.error(&anyhow::anyhow!("{error}: it {}", describe(failure)), None);
-            print_output(stdout, stderr, output);
+            output.error(format_args!("{error}: it {}", describe(failure)), &[], None);
+            print_app_output(stdout, stderr, output);
             return Ok(code(*exit_code));
         }
         PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
@@ -178,14 +176,6 @@ fn report_plan_error(error: &PlanError, request: &Request, output: Output) -> an
         }
         error => anyhow::anyhow!(error.to_string()),
     })
-}
-
-/// Prints what an application printed on standard error, below its error.
-fn print_output(stdout: &str, stderr: &str, output: Output) {
-    for (name, text) in printed(stdout, stderr) {
-        output.essential(format_args!("  {name}:"));
-        text.lines().for_each(|line| output.essential(line));
-    }
 }
 
 /// Returns the current time in milliseconds since 1970.
@@ -220,7 +210,7 @@ async fn run_until_stopped<T>(
         () = over => |output| output.warning("the time limit of the run has elapsed; canceling running tests"),
     };
     stop.stop(StopLevel::Graceful);
-    let printing = tokio::spawn(in_a_thread(move || print_beside(|| print_message(output))));
+    let printing = tokio::spawn(in_a_thread(move || with_progress_erased(|| print_message(output))));
     let done = tokio::select! {
         done = &mut work => done,
         () = second_signal(&mut listener) => {

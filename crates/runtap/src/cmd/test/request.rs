@@ -8,11 +8,11 @@ use runtap_mtp::suite::history::Store;
 use runtap_mtp::suite::plan::Selection;
 use runtap_mtp::suite::settings::Settings;
 use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition};
+use runtap_text::Output;
 
 use super::usage;
 use crate::cli::{FlakyResult, Rerun, Test};
 use crate::exit::{TEST_USAGE, with_list};
-use crate::output::Output;
 
 /// What the command line and the configuration request.
 #[derive(Debug)]

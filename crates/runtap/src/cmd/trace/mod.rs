@@ -18,6 +18,7 @@ use runtap_os::exit_code;
 use runtap_record::providers::{Request, Requested, messages};
 use runtap_record::{Command, Io, Prepared, Reporter, Specification, StopEvent, Stops, Target};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
+use runtap_text::Output;
 
 use self::keyboard::stop_on_enter;
 use self::show::EventPrinter;
@@ -28,7 +29,6 @@ use super::named_port::note_listening;
 use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
 use crate::cli::{StoppingEvent, Trace};
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     let formats = spec::formats(&options);

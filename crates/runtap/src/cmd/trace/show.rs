@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runtap_record::{Event, Progress, Specification, messages};
+use runtap_text::{Output, conversion_message};
 
-use crate::cmd::convert;
 use crate::cmd::recording;
-use crate::output::Output;
 use runtap_text::units::{Bytes, Clock, Lost, Span, Things};
 
 /// Prints the events of a recording.
@@ -34,7 +33,7 @@ impl EventPrinter {
             Event::Progress(progress) => self.progress(&progress),
             Event::Recorded if output.progress() => output.end_status(),
             Event::Recorded => {}
-            Event::Note(note) => convert::say(&note, output),
+            Event::Note(note) => output.messages(conversion_message(&note)),
             Event::LeftOut { path, partial } => recording::warn_of(&path, &partial.into(), output),
             event => output.messages(messages::event(&event)),
         }

@@ -1,13 +1,11 @@
 //! The summary and exit code of `trace`.
 
 use runtap_record::{Files, RecordingOutcome, Stops, messages};
-use runtap_text::advice;
-use runtap_text::document::{Partial, TraceDocument, TracedProcess};
+use runtap_text::document::{OutputFile, Partial, TraceDocument, TracedProcess};
+use runtap_text::{Output, advice};
 
-use crate::cmd::convert::output_file;
 use crate::cmd::failure::recording_error;
 use crate::exit;
-use crate::output::Output;
 use runtap_text::units::Things;
 
 /// Prints the summary of a recording and returns the exit code.
@@ -27,8 +25,7 @@ pub(super) fn conclude(outcome: RecordingOutcome, stops: &Stops, output: Output)
         let mut errors = summary.add(files).into_iter();
         let first = errors.next();
         for error in errors {
-            let error = recording_error(error);
-            output.error(&error, exit::hint_of(&error).as_deref());
+            exit::print_error(&recording_error(error), output);
         }
         match first {
             None => {}
@@ -80,7 +77,7 @@ pub(super) fn conclude(outcome: RecordingOutcome, stops: &Stops, output: Output)
     match failures.error {
         // Something was recorded, so the result is partial.
         Some(error) if failures.missing => {
-            output.error(&error, None);
+            output.error(exit::full_text(&error), &[], None);
             Ok(exit::PARTIAL)
         }
         Some(error) => Err(error),
@@ -140,7 +137,7 @@ impl Summary {
         let filled = parts.iter().filter(|part| part.lost > 0).map(|part| part.may_have_filled);
         self.was_never_full = (self.document.lost == 0 || self.was_never_full) && filled.max() != Some(true);
         self.document
-            .take(parts.iter().map(traced_process).collect(), files.iter().map(output_file).collect());
+            .take(parts.iter().map(traced_process).collect(), files.iter().map(OutputFile::from).collect());
         self.is_truncated |= is_cut;
         if let Some(left_out) = left_out {
             // This also covers what is missing from the recording itself.
@@ -154,7 +151,7 @@ impl Summary {
     }
 
     fn print_document(&self, output: Output) -> anyhow::Result<()> {
-        output.document_beside(&self.document, self.stdout_is_taken)
+        Ok(output.document_on_free_stream(&self.document, self.stdout_is_taken)?)
     }
 
     /// Prints the summary: a JSON document on stdout, or as text with the files on stdout and the figures on stderr.
@@ -175,7 +172,7 @@ impl Summary {
         match (self.stdout_is_taken, output.json()) {
             (true, true) => self.print_document(output),
             (true, false) => Ok(()),
-            (false, _) => output.print(&self.document, &output.options()),
+            (false, _) => Ok(output.print(&self.document, &output.options())?),
         }
     }
 }

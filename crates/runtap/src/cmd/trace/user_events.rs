@@ -8,6 +8,7 @@ use runtap_diag::{Provider, UserEventsConfig};
 use runtap_record::providers::messages::tracepoints_error;
 use runtap_record::providers::{Request, user_events_config};
 use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome, messages};
+use runtap_text::Output;
 use runtap_text::document::TracepointsDocument;
 
 use super::spec::rundown_keyword;
@@ -16,7 +17,6 @@ use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
 use crate::cmd::target::{DotnetVerb, choose, reject_stuck};
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 use runtap_text::units::Clock;
 
 pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> anyhow::Result<u8> {

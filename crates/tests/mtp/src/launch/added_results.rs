@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::running::{RunningTest, display_name};
 use super::supervise::Supervisor;
-use crate::event::{Exception, TestOutcome, TestResult};
+use crate::event::{Attempt, Exception, TestOutcome, TestResult};
 
 /// A row with a time-out result.
 #[derive(Debug)]
@@ -81,12 +81,15 @@ impl Supervisor<'_> {
         let result = TestResult {
             uid: uid.to_owned(),
             name: name.to_owned(),
-            state,
-            duration,
             attempt: self.host_attempt.map_or(self.spec.attempt, |own| own.max(self.spec.attempt)),
             // The test ran in the latest attempt.
             host_attempt: self.host_attempt,
-            exceptions: vec![Exception { message, ..Exception::default() }],
+            execution: Attempt {
+                state,
+                duration_ns: duration.map(|duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)),
+                exceptions: vec![Exception { message, ..Exception::default() }],
+                ..Attempt::default()
+            },
             ..TestResult::default()
         };
         self.result(result);

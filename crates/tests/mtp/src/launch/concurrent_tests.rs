@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::supervise::{KillReason, StopState, Supervisor};
 use super::{can_be_requested, named};
-use crate::event::TestResult;
+use crate::event::{Attempt, TestResult};
 use crate::run::HeldResult;
 
 /// The maximum size of the results that are held back, in bytes. Further results count immediately.
@@ -41,16 +41,15 @@ impl HeldResults {
 /// Returns the memory size of a result, including its texts.
 fn bytes_of(result: &TestResult) -> usize {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let exceptions = result
-        .exceptions
-        .iter()
-        .map(|it| size_of_val(it) + it.message.len() + it.type_name.len() + it.stack.len());
-    let texts = [&result.reason, &result.expected, &result.actual].map(length).iter().sum::<usize>();
+    let Attempt { reason, exceptions, expected, actual, stdout, stderr, .. } = &result.execution;
+    let exceptions =
+        exceptions.iter().map(|it| size_of_val(it) + it.message.len() + it.type_name.len() + it.stack.len());
+    let texts = [reason, expected, actual].map(length).iter().sum::<usize>();
     size_of::<TestResult>()
         + 2 * result.uid.len()
         + result.name.len()
-        + result.stdout.len()
-        + result.stderr.len()
+        + stdout.len()
+        + stderr.len()
         + texts
         + exceptions.sum::<usize>()
 }
@@ -59,11 +58,11 @@ impl Supervisor<'_> {
     /// Holds back a failure of a test that ran beside a test that timed out, if it was reported after the process was
     /// requested to stop, and all later results of that test. Returns the result if it counts now.
     pub(super) fn hold_back(&mut self, result: TestResult) -> Option<TestResult> {
-        let TestResult { uid, state, .. } = &result;
+        let TestResult { uid, execution, .. } = &result;
         let is_disturbed = self.overdue
             && !self.run_stopped
             && self.can_run_again(uid)
-            && (self.held.uids.contains(uid) || state.is_failure() && self.tests.contains(uid));
+            && (self.held.uids.contains(uid) || execution.state.is_failure() && self.tests.contains(uid));
         if is_disturbed { self.held.push(result) } else { Some(result) }
     }
 

@@ -41,7 +41,8 @@ use crate::child::Running;
 use crate::command::{ApplicationOptions, Start, command};
 use crate::event::Totals;
 use crate::event::{
-    LaunchEnd, LaunchId, Level, ModuleFailure, ModuleId, RunEvent, Stream, TestInfo, TestOutcome, TestResult,
+    Attempt, LaunchEnd, LaunchId, Level, ModuleFailure, ModuleId, RunEvent, Stream, TestInfo, TestOutcome,
+    TestResult,
 };
 use crate::http::Http;
 use crate::listen::{Listener, Transport};
@@ -174,9 +175,14 @@ fn skipped(test: &TestInfo, attempt: u32) -> TestResult {
     TestResult {
         uid: test.uid.clone(),
         name: test.name.clone(),
-        state: TestOutcome::Skipped,
         attempt,
-        reason: Some("The test is explicit: it is run only if no other tests are chosen with it.".to_owned()),
+        execution: Attempt {
+            state: TestOutcome::Skipped,
+            reason: Some(
+                "The test is explicit: it is run only if no other tests are chosen with it.".to_owned(),
+            ),
+            ..Attempt::default()
+        },
         ..TestResult::default()
     }
 }

@@ -352,12 +352,12 @@ impl<'a> Supervisor<'a> {
         let attempt = (result.host_attempt.unwrap_or(1), result.attempt);
         self.tests.end(&result.uid, &result.name, is_known);
         self.results += 1;
-        self.executed += u64::from(result.state != TestOutcome::Skipped);
-        if result.state.is_failure() && !result.superseded {
+        self.executed += u64::from(result.execution.state != TestOutcome::Skipped);
+        if result.execution.state.is_failure() && !result.superseded {
             let rows = self.failed.entry(result.uid.clone()).or_default();
             let last = rows.entry(result.name.clone()).or_default();
             *last = attempt.max(*last);
-        } else if result.state == TestOutcome::Passed
+        } else if result.execution.state == TestOutcome::Passed
             && let Some(rows) = self.failed.get_mut(&result.uid)
         {
             // The application repeated the row, which has passed now. The row may have another name in another process.

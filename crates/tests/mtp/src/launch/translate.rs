@@ -1,12 +1,10 @@
 //! Conversion of protocol messages to events of the runner.
 
-use std::time::Duration;
-
 use runtap_mtp_proto as proto;
 use runtap_mtp_proto::{Message, SessionEventType};
 
 use super::app_server::AppEvent;
-use crate::event::{AppOption, Artifact, Exception, Level, TestInfo, TestOutcome, TestResult};
+use crate::event::{AppOption, Artifact, Attempt, Exception, Level, TestInfo, TestOutcome, TestResult};
 
 /// Passes the events of a message to `emit` one by one, because a message may have a million tests. `attempt` is the
 /// attempt of the sending process, after which attempts within the process are numbered. `host_attempt` is the number
@@ -121,8 +119,6 @@ fn result_event(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>
     Some(AppEvent::Result(TestResult {
         name: test.display_name.unwrap_or_else(|| uid.clone()),
         uid,
-        state: outcome(test.state)?,
-        duration: test.duration.map(duration_from_ticks),
         attempt: attempt_in_process(test.retry_attempt_number).saturating_add(attempt.saturating_sub(1)),
         host_attempt,
         flaky: false,
@@ -130,20 +126,19 @@ fn result_event(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>
         superseded: test.is_superseded.unwrap_or_default(),
         row: 0,
         outdated: false,
-        reason: test.reason.filter(|reason| !reason.is_empty()),
-        exceptions: exceptions.collect(),
-        expected: test.expected,
-        actual: test.actual,
-        stdout: test.standard_output.unwrap_or_default(),
-        stderr: test.error_output.unwrap_or_default(),
+        execution: Attempt {
+            state: outcome(test.state)?,
+            started: None,
+            // Units of 100 ns. Negative durations of frameworks become zero.
+            duration_ns: test.duration.map(|ticks| ticks.max(0).saturating_mul(100)),
+            reason: test.reason.filter(|reason| !reason.is_empty()),
+            exceptions: exceptions.collect(),
+            expected: test.expected,
+            actual: test.actual,
+            stdout: test.standard_output.unwrap_or_default(),
+            stderr: test.error_output.unwrap_or_default(),
+        },
     }))
-}
-
-/// Converts units of 100 ns. Negative durations of frameworks become zero.
-fn duration_from_ticks(ticks: i64) -> Duration {
-    u64::try_from(ticks).map_or(Duration::ZERO, |ticks| {
-        Duration::new(ticks / 10_000_000, u32::try_from(ticks % 10_000_000).unwrap_or_default() * 100)
-    })
 }
 
 /// Returns the number of the attempt within its process.

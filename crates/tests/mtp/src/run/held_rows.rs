@@ -61,9 +61,9 @@ impl HeldRows {
         let Some(rows) = self.tests.get_mut(&new.uid) else { return };
         let Some(row) = rows.get_mut(row_of(&new.name)) else { return };
         row.retain(|(_, held)| {
-            let TestResult { name, state, .. } = &held.result;
+            let TestResult { name, execution, .. } = &held.result;
             let is_of_row = *name == new.name || subject(name) == Some(&new.name);
-            !is_of_row || new.state == TestOutcome::Skipped && state.is_failure()
+            !is_of_row || new.execution.state == TestOutcome::Skipped && execution.state.is_failure()
         });
     }
 
@@ -102,10 +102,11 @@ impl Coordinator<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::LaunchId;
+    use crate::event::{Attempt, LaunchId};
 
     fn result(name: &str, state: TestOutcome) -> TestResult {
-        TestResult { uid: "b".to_owned(), name: name.to_owned(), state, ..TestResult::default() }
+        let execution = Attempt { state, ..Attempt::default() };
+        TestResult { uid: "b".to_owned(), name: name.to_owned(), execution, ..TestResult::default() }
     }
 
     #[test]

@@ -222,7 +222,7 @@ impl<'a> Coordinator<'a> {
                         (counted.flaky, counted.row, counted.outdated);
                     self.so_far = self.so_far.minus(&before.0).plus(&module.tally.totals());
                     self.settled = self.settled + module.tally.settled() - before.1;
-                    if self.spec.rules.is_some() && result.state.is_failure() {
+                    if self.spec.rules.is_some() && result.execution.state.is_failure() {
                         let retries = module.retries.entry(result.uid.as_str().into()).or_default();
                         *retries = rule.retries.max(*retries);
                     }

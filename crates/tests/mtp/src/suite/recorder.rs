@@ -73,9 +73,9 @@ impl Recorder {
             }
             RunEvent::TestStarted { module, launch, .. } => self.test(*module, *launch, now, Duration::ZERO),
             RunEvent::TestEnded { module, launch, result, .. } => {
-                let duration = result.duration.unwrap_or_default();
+                let duration = result.execution.duration().unwrap_or_default();
                 self.test(*module, *launch, now, duration);
-                if result.state == TestOutcome::Cancelled {
+                if result.execution.state == TestOutcome::Cancelled {
                     self.records.entry(*module).or_default().incomplete = true;
                 }
             }

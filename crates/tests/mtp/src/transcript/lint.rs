@@ -11,7 +11,7 @@ use runtap_transcript::{Close, Direction, Entry, Frame, Header, Located, Open, P
 use serde_json::Value;
 
 use super::fault::{Fault, Flaw};
-use super::protocol::{TestPipe, missing_open, mode_of, pipe_of, what_of};
+use super::protocol::{TestPipe, kind_of, missing_open, mode_of, pipe_of};
 
 /// The maximum number of findings that are kept; further ones are only counted. A broken recording may have one per frame.
 const MAX_FINDINGS: usize = 10_000;
@@ -193,7 +193,7 @@ impl Linter {
     }
 
     fn frame(&mut self, line: u64, frame: &Frame) {
-        let is_complete = what_of(frame) == "frame";
+        let is_complete = kind_of(frame) == "frame";
         self.summary.frames += u64::from(is_complete);
         let number = is_complete.then_some(self.summary.frames);
         let bytes = frame.hex.as_deref().unwrap_or_default();

@@ -56,10 +56,10 @@ impl Protocol for TestPipe {
 }
 
 fn decoded(from: Direction, frame: &Frame) -> Decoded {
-    let what = what_of(frame).to_owned();
+    let kind = kind_of(frame).to_owned();
     let bytes = frame.hex.as_deref().unwrap_or_default();
-    let decoded = Decoded { what, bytes: Some(bytes.len() as u64), ..Decoded::default() };
-    if decoded.what != "frame" {
+    let decoded = Decoded { kind, bytes: Some(bytes.len() as u64), ..Decoded::default() };
+    if decoded.kind != "frame" {
         return Decoded { summary: "in no frame".to_owned(), is_undecoded: true, ..decoded };
     }
     let (wire, size) = match Wire::parse(bytes, Limits::default()) {
@@ -109,7 +109,7 @@ pub(crate) fn missing_open(conn: &str, first: Option<MessageId>) -> Open {
 }
 
 /// Returns `frame`, or the kind of bytes that a line has instead.
-pub(crate) fn what_of(frame: &Frame) -> &str {
+pub(crate) fn kind_of(frame: &Frame) -> &str {
     frame.more.get("what").and_then(Value::as_str).unwrap_or("frame")
 }
 

@@ -25,8 +25,8 @@ use runtap_transcript::{Direction, Journal, More};
 use runtap_transport::LocalStream;
 use runtap_transport::naming::port_address;
 
+use super::frame_splitter::{FrameSplitter, Segment, read_to_end};
 use super::log::{ConnectionLog, more};
-use super::pieces::{Piece, Pieces, read_to_end};
 use super::tap::socket_path;
 
 /// The time-out for connecting to a server: `dotnet test` starts an application before its socket exists.
@@ -133,12 +133,12 @@ impl Relay {
         direction: Direction,
         log: &ConnectionLog,
     ) -> DirectionEnd {
-        let (mut pieces, mut is_read) = (Pieces::default(), true);
+        let (mut splitter, mut is_read) = (FrameSplitter::default(), true);
         let mut error = read_to_end(from, |bytes| {
-            for piece in pieces.feed(bytes) {
-                let out = match piece {
-                    Piece::Frame(frame) => self.frame(frame, direction, log),
-                    Piece::Bytes(bytes) => {
+            for segment in splitter.feed(bytes) {
+                let out = match segment {
+                    Segment::Frame(frame) => self.frame(frame, direction, log),
+                    Segment::Bytes(bytes) => {
                         log.fragment(direction, &bytes, "bytes");
                         bytes
                     }
@@ -148,13 +148,13 @@ impl Relay {
             }
             if is_read { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        let leftover = pieces.leftover();
+        let leftover = splitter.leftover();
         if !leftover.is_empty() {
             log.fragment(direction, &leftover, "part");
             // The other side may have closed.
             let _ = to.write_all(&leftover);
         }
-        if let Some(wrong) = pieces.error() {
+        if let Some(wrong) = splitter.error() {
             error.get_or_insert_with(|| wrong.to_string());
         }
         DirectionEnd { leftover: leftover.len(), error }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtap_transcript::{Journal, JournalTotals};
+use runtap_transcript::{Header, Journal, JournalTotals};
 use runtap_transport::naming::port_address;
 use thiserror::Error;
 
@@ -68,6 +68,23 @@ pub struct ApplicationOutcome {
     pub totals: JournalTotals,
     /// The test results that it reported, if the recorder was the server.
     pub tally: Option<Tally>,
+}
+
+/// Creates the header of a recording of an application by this program.
+pub fn recorder_header(words: &[OsString], server: &Server, started: String, recorder: &str) -> Header {
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut header = Header { cmd: Some(words), ..Header::default() };
+    header.more.insert("started".to_owned(), started.into());
+    header.more.insert("recorder".to_owned(), recorder.into());
+    let role = match server {
+        Server::At(path) => {
+            header.more.insert("server".to_owned(), path.display().to_string().into());
+            "recorder"
+        }
+        Server::Ourselves(_) => "server",
+    };
+    header.role = Some(role.to_owned());
+    header
 }
 
 impl Application {

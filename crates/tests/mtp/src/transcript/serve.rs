@@ -10,8 +10,8 @@ use runtap_mtp_proto::server::{Application, Mode, Output, Pipe};
 use runtap_transcript::{Direction, Journal, More};
 use runtap_transport::LocalStream;
 
+use super::frame_splitter::{FrameSplitter, Segment, read_to_end};
 use super::log::ConnectionLog;
-use super::pieces::{Piece, Pieces, read_to_end};
 use super::tally::Tally;
 
 /// Serves all connections of one application.
@@ -50,9 +50,9 @@ impl RecordingServer {
     pub(crate) fn serve(&self, stream: &LocalStream, pipe: Pipe) {
         let log = ConnectionLog::open(&self.journal, pipe);
         let (mut connection, _) = self.with(|application| (application.connect(pipe), Output::default()));
-        let (mut pieces, mut side) = (Pieces::default(), Direction::FromClient);
+        let (mut splitter, mut side) = (FrameSplitter::default(), Direction::FromClient);
         let error = read_to_end(stream, |bytes| {
-            record(&mut pieces, bytes, &log);
+            record(&mut splitter, bytes, &log);
             let (closes, output) = self.with(|application| {
                 let output = application.handle_bytes(&mut connection, bytes);
                 (output.close, output)
@@ -64,30 +64,30 @@ impl RecordingServer {
             }
             ControlFlow::Continue(())
         });
-        let leftover = pieces.leftover();
+        let leftover = splitter.leftover();
         if !leftover.is_empty() {
             log.fragment(Direction::FromClient, &leftover, "part");
         }
         self.with(|application| ((), application.handle_close(&mut connection)));
-        let error = error.or_else(|| pieces.error().map(ToString::to_string));
+        let error = error.or_else(|| splitter.error().map(ToString::to_string));
         log.close(Some(side), leftover.len(), error);
     }
 }
 
 /// Records what an application has sent.
-fn record(pieces: &mut Pieces, bytes: &[u8], log: &ConnectionLog) {
-    for piece in pieces.feed(bytes) {
-        match piece {
-            Piece::Frame(frame) => log.frame(Direction::FromClient, &frame, More::new()),
-            Piece::Bytes(bytes) => log.fragment(Direction::FromClient, &bytes, "bytes"),
+fn record(splitter: &mut FrameSplitter, bytes: &[u8], log: &ConnectionLog) {
+    for segment in splitter.feed(bytes) {
+        match segment {
+            Segment::Frame(frame) => log.frame(Direction::FromClient, &frame, More::new()),
+            Segment::Bytes(bytes) => log.fragment(Direction::FromClient, &bytes, "bytes"),
         }
     }
 }
 
 /// Records and sends replies; returns whether they were sent.
 fn reply(mut stream: &LocalStream, replies: &[u8], log: &ConnectionLog) -> bool {
-    for piece in Pieces::default().feed(replies) {
-        if let Piece::Frame(frame) = piece {
+    for segment in FrameSplitter::default().feed(replies) {
+        if let Segment::Frame(frame) = segment {
             log.frame(Direction::FromServer, &frame, More::new());
         }
     }

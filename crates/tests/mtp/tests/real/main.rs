@@ -219,8 +219,8 @@ fn a_test_that_takes_too_long_is_named_and_its_process_ended() {
         assert_eq!(outcome.totals, Totals { passed: 3, timeout: 1, ..Totals::default() });
         assert_eq!(outcome.exit_code, code::TESTS_FAILED);
         let results = results(&events);
-        let stuck = results.iter().find(|result| result.state == TestOutcome::Timeout).unwrap();
-        assert!(stuck.exceptions[0].message.contains("longer than 3 s"));
+        let stuck = results.iter().find(|result| result.execution.state == TestOutcome::Timeout).unwrap();
+        assert!(stuck.execution.exceptions[0].message.contains("longer than 3 s"));
         Ok(())
     });
 }

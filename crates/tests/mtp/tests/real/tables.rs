@@ -79,8 +79,9 @@ pub(crate) fn expected(folder: &str, table: &str) -> Result<Vec<[String; 3]>, Sk
 /// Returns id, name and outcome of each received result.
 pub(crate) fn outcomes(events: &[RunEvent], folder: &str) -> Vec<[String; 3]> {
     let results = results(events).into_iter();
-    let of =
-        |result: &TestResult| [id(&result.uid, folder), result.name.clone(), result.state.name().to_owned()];
+    let of = |result: &TestResult| {
+        [id(&result.uid, folder), result.name.clone(), result.execution.state.name().to_owned()]
+    };
     // xunit cleans up after a time-out, sometimes.
     let mut all: Vec<_> =
         results.map(of).filter(|[_, name, _]| !name.starts_with("[Test Cleanup Failure")).collect();
@@ -241,9 +242,9 @@ fn a_test_that_hangs_is_told_by_the_controller_that_ends_its_host() {
         let runtime = RealRuntime::available(10)?;
         let arguments = ["--suite", "fast:2+hang", "--watch", "--watch-limit", "10000"];
         let (outcome, events) = events(&spec(&runtime, "orchard-2.5.2", "orchard.dll", &arguments)?);
-        let passed = results(&events).iter().filter(|one| one.state == TestOutcome::Passed).count();
+        let passed = results(&events).iter().filter(|one| one.execution.state == TestOutcome::Passed).count();
         let errors: Vec<_> =
-            results(&events).into_iter().filter(|one| one.state == TestOutcome::Error).collect();
+            results(&events).into_iter().filter(|one| one.execution.state == TestOutcome::Error).collect();
         assert_eq!((passed, errors.len()), (2, 1), "{events:?}");
         assert_eq!(outcome.totals.error, 1);
         assert_eq!(outcome.exit_code, code::TESTS_FAILED, "{:?}", failures(&events));

@@ -34,7 +34,6 @@
 mod config;
 mod filter;
 mod history;
-mod nearest;
 mod partition;
 mod schedule;
 mod test;

@@ -25,13 +25,14 @@ use ratatui_core::backend::Backend;
 use ratatui_core::terminal::Terminal;
 use runtap_bytefrog::hq::Hq;
 use runtap_jvm::agents::{AgentWatch, News, Notice, Weight};
+use runtap_model::Message;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use self::gather::{Gatherer, Snapshot};
 use self::state::{Action, ViewState};
 use self::terminal::{Ansi, Screen};
-use super::agents::{NoticeLine, notice_lines};
+use super::agents::notice_messages;
 
 /// The capacity of the queue of keys.
 const KEY_QUEUE_CAPACITY: usize = 64;
@@ -49,7 +50,7 @@ pub struct LiveView {
 
 impl LiveView {
     /// Shows the view on standard output until `end`, or the first agent has ended and the view does not stay. Calls
-    /// `quit` when the user wants to stop the collection. Returns the lines that were shown last.
+    /// `quit` when the user wants to stop the collection. Returns the messages that were shown last.
     ///
     /// # Errors
     /// Fails if the terminal can't be configured or drawn on.
@@ -59,7 +60,7 @@ impl LiveView {
         watch: &Arc<AgentWatch>,
         end: impl Future<Output = ()>,
         quit: impl Fn(),
-    ) -> io::Result<Vec<NoticeLine>> {
+    ) -> io::Result<Vec<Message>> {
         let mut end = pin!(end);
         let (to, mut snapshots) = watch::channel(Snapshot::default());
         let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(watch), to)?;
@@ -91,7 +92,7 @@ impl LiveView {
                     gatherer.ask(state.request());
                 }
                 () = watch.news.notified() => {
-                    state.add_lines(notice_lines(watch));
+                    state.add_messages(notice_messages(watch));
                     if !self.stays && watch.one_has_finished() {
                         break;
                     }

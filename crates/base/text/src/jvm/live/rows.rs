@@ -3,7 +3,7 @@
 use crate::Clean;
 use crate::units::{Count, Moment};
 use runtap_bytefrog::{fitted, readable};
-use runtap_jvm::agents::Weight;
+use runtap_model::Message;
 
 use super::super::agents::agent_title;
 use super::items::{Baseline, Fold, Numbers, Sort, TabRow};
@@ -57,7 +57,7 @@ pub(super) fn is_warning(state: &ViewState, item: &TabRow) -> bool {
     state.tab == Tab::Agents
         && line
             .and_then(|line| state.log.iter().rev().nth(line))
-            .is_some_and(|line| line.weight == Weight::Warning)
+            .is_some_and(|message| matches!(message, Message::Warning(_)))
 }
 
 fn name(signature: &str, width: usize, other_columns: usize) -> String {
@@ -161,5 +161,5 @@ fn agent_or_line(state: &ViewState, item: &TabRow) -> Option<String> {
             Count(agent.counters.calls())
         ));
     };
-    state.log.iter().rev().nth(line).map(|line| format!("  {}", Clean(&line.text)))
+    state.log.iter().rev().nth(line).map(|line| format!("  {}", Clean(line.text())))
 }

@@ -64,7 +64,7 @@ impl ViewState {
         if self.tab == Tab::Agents {
             let line = index.checked_sub(self.snapshot.agents.len());
             return match line {
-                Some(line) => self.log.iter().rev().nth(line).is_some_and(|line| has(&line.text)),
+                Some(line) => self.log.iter().rev().nth(line).is_some_and(|line| has(line.text())),
                 None => self
                     .snapshot
                     .agents

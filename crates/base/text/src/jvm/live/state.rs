@@ -7,9 +7,8 @@ use std::collections::{HashSet, VecDeque};
 
 use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::{Command, Mode};
-use runtap_jvm::agents::Weight;
+use runtap_model::Message;
 
-use super::super::agents::NoticeLine;
 use super::gather::{Snapshot, SnapshotRequest, ViewedAgent};
 use super::input::Key;
 use super::items::{self, Baseline, Fold, Sort, TabRow};
@@ -105,7 +104,7 @@ pub(super) struct ViewState {
     pub(super) top: usize,
     /// The number of visible rows.
     pub(super) page: usize,
-    pub(super) log: VecDeque<NoticeLine>,
+    pub(super) log: VecDeque<Message>,
     pub(super) message: String,
     /// The baseline that is subtracted from numbers, after a reset.
     pub(super) since: Option<Baseline>,
@@ -159,13 +158,13 @@ impl ViewState {
         self.list(selected);
     }
 
-    /// Appends lines to the log.
-    pub(super) fn add_lines(&mut self, lines: Vec<NoticeLine>) {
-        for line in lines {
-            if line.weight == Weight::Warning {
-                self.message.clone_from(&line.text);
+    /// Appends messages to the log.
+    pub(super) fn add_messages(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            if let Message::Warning(text) = &message {
+                self.message.clone_from(text);
             }
-            self.log.push_back(line);
+            self.log.push_back(message);
         }
         self.log.drain(..self.log.len().saturating_sub(MAX_LOG_LINES));
         if self.tab == Tab::Agents {

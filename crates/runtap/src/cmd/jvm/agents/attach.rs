@@ -4,16 +4,13 @@ use runtap_jvm::agents::{TargetAgents, names_jdk_class};
 use runtap_jvm_attach::{AgentOptions, Client};
 use runtap_os::my_uid;
 use runtap_record::Stops;
+use runtap_text::Output;
 use runtap_transport::remote::HostPort;
 
-use super::carried;
-use super::collection::Collection;
-use super::hq;
-use super::program;
+use super::{carried, collection, hq, program};
 use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 
 pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
     hq::check(&options.tracing, TargetAgents::Runtap)?;
@@ -44,20 +41,21 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     // A live program must not wait for runtap, which may be stopped (Ctrl-Z) at any time.
     let when_slow = options.tracing.when_slow.or(Some(WhenSlow::Counts));
     let (tracing, shown) = (JvmTracing { when_slow, ..options.tracing.clone() }, options.shown.clone());
-    let collection = Collection::start(&tracing, shown, options.duration, &users, stops.clone(), output)?;
+    let has_boot_classes = names_jdk_class(&tracing.include);
+    let collection = collection(tracing, shown, options.duration, users, stops.clone(), output)?;
     let client = unless(&stops, program::attach(jvm)).await?;
     // An interruption ends the trace: the agent unloads itself when the collector is gone.
     let agent_options = AgentOptions::connecting_to_address(collection.address())
-        .with_boot_classes(names_jdk_class(&tracing.include))
+        .with_boot_classes(has_boot_classes)
         .for_user(own_uid, client.jvm());
     unless(&stops, program::load(&client, carried, &agent_options, output)).await?;
     let pid = client.jvm().pid();
     output.note(format_args!("Tracing process {pid}; Ctrl-C stops the trace and prints a report"));
-    collection.collect(output).await;
+    collection.log().await;
     let mut again = stops.listener();
     let left = tokio::select! {
         biased;
-        () = collection.until(unload_agent(&client, output), output) => true,
+        () = collection.until(unload_agent(&client, output)) => true,
         _ = again.next() => false,
     };
     if !left {
@@ -65,7 +63,7 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
             "not waiting any longer: the agent leaves process {pid} as soon as the process continues ('runtap jvm detach {pid}')"
         ));
     }
-    collection.end(!left, output).await
+    collection.end(!left).await
 }
 
 /// Unloads the agent and restores the classes. No warning if the process has exited, because the agent is gone as well.

@@ -1,11 +1,11 @@
 //! `runtap jvm detach`: unloads agents that a killed runtap, or `attach --hq`, has left in a program.
 
 use runtap_jvm_attach::AGENT_NAME;
+use runtap_text::Output;
 
 use super::{carried, program};
 use crate::cli::JvmDetach;
 use crate::exit::{self, expected};
-use crate::output::Output;
 
 pub(super) async fn run(options: &JvmDetach, output: Output) -> anyhow::Result<u8> {
     let jvm = program::choose(&options.target).await?;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use runtap_os::output::PendingFile;
+use runtap_text::Output;
 
 use super::carried;
 use crate::cli::JvmAgent;
 use crate::exit;
-use crate::output::Output;
 
 pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
     let path = options.output.clone().unwrap_or_else(|| PathBuf::from("libruntap_jvm_agent.so"));

@@ -7,8 +7,8 @@ use runtap_target::java;
 
 use crate::cli::JvmTarget;
 use crate::exit::{self, with_message};
-use crate::output::Output;
 use runtap_target::messages::parse_pid;
+use runtap_text::Output;
 
 /// Returns the program that the target selects.
 ///

@@ -8,16 +8,14 @@ use runtap_jvm_attach::{AgentOptions, JAVA_TOOL_OPTIONS, built_for_musl, is_java
 use runtap_os::{exit_code, my_uid};
 use runtap_record::{Command, Io, Launched, Stops};
 use runtap_target::fixes;
+use runtap_text::Output;
 use runtap_text::units::Things;
 
-use super::carried;
-use super::collection::Collection;
-use super::hq;
 use super::program::explain;
+use super::{carried, collection, hq};
 use crate::cli::JvmRun;
 use crate::cmd::trace::ours;
 use crate::exit;
-use crate::output::Output;
 
 pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     hq::check(&options.tracing, TargetAgents::Runtap)?;
@@ -27,13 +25,13 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     }
     let carried = carried::unpack().map_err(ours)?;
     // JVMs of other users start with the agent but untraced: a command that changes its user no longer belongs to this user.
-    let users = vec![my_uid()];
-    let collection = Collection::start(&options.tracing, options.shown, None, &users, stops.clone(), output);
+    let has_boot_classes = names_jdk_class(&options.tracing.include);
+    let collection = collection(options.tracing, options.shown, None, vec![my_uid()], stops.clone(), output);
     let collection = collection.map_err(ours)?;
     // Kept on disk: processes that the command leaves behind may start JVMs at any time, even after the trace.
     let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
     let agent_options = AgentOptions::connecting_to_address(collection.address())
-        .with_boot_classes(names_jdk_class(&options.tracing.include))
+        .with_boot_classes(has_boot_classes)
         .without_retry();
     let given = std::env::var_os(JAVA_TOOL_OPTIONS);
     let (words, variable) = with_agent(options.command, &library, &agent_options, given.as_deref());
@@ -47,10 +45,11 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
             "The command is not 'java' itself, so {JAVA_TOOL_OPTIONS} loads the agent: each JVM that the command starts prints a line about this variable."
         ));
     }
-    let status = collection.until(launched.ended(), output).await.map_err(|error| ours(error.into()))?;
+    let status = collection.until(launched.ended()).await.map_err(|error| ours(error.into()))?;
     let command_code = exit_code(status).unwrap_or(u8::MAX);
-    if !collection.has_agents() {
-        match collection.refused_users() {
+    let watch = &collection.collector.watch;
+    if watch.connected_agents() == 0 {
+        match watch.rejected_users() {
             0 => output
                 .warning("no agent has connected: the command started no JVM, or exited too early"),
             refused => output.warning(format_args!(
@@ -60,7 +59,7 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
         }
         return Ok(if command_code == exit::OK { exit::PARTIAL } else { command_code });
     }
-    match collection.end(false, output).await {
+    match collection.end(false).await {
         Err(error) if exit::is_broken_pipe(&error) => Ok(command_code),
         Err(error) => Err(ours(error)),
         Ok(code) if command_code == exit::OK => Ok(code),

@@ -6,55 +6,48 @@ use runtap_bytefrog::Report;
 use runtap_convert::source::{ProfileForm, ProfileSource as _};
 use runtap_convert::{Content, Note, Planned, limit_depth, reject_overwriting, write_difference};
 use runtap_jvm::recording::{
-    CalledMethods, Difference, JavaSource, LoadedRecording, Operand, Operation, Order, combine, have_times,
-    views,
+    CalledMethods, Difference, JavaSource, LoadedRecording, Operand, Operation, Order, combine, views,
 };
 use runtap_model::{Comparison, Trace, View};
 use runtap_os::output::Destination;
-use runtap_text::TextOptions;
+use runtap_text::document::OutputFile;
 use runtap_text::jvm::{DifferenceDocument, OperandRow, SetsDocument};
+use runtap_text::{Output, TextOptions, conversion_message};
 
 use super::export::{profile_error, reject_missing_calls};
-use super::{classify_error, each, parse_operand, show, warn};
-use crate::cli::JvmReport;
+use super::{Reporter, classify_error, parse_operand, warn};
 use crate::cmd::convert;
 use crate::exit::usage;
-use crate::output::Output;
 
-/// Combines the methods that ran in the recordings.
-pub(super) fn sets(
-    options: &JvmReport,
-    first: &Operand,
-    shown: &TextOptions<'_>,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let sets = &options.sets;
-    // Unions come before intersections and differences, whatever the order on the command line.
-    let given = [(Operation::Or, &sets.or), (Operation::And, &sets.and), (Operation::Minus, &sets.minus)];
-    let mut operands: Vec<(Operation, Operand)> = Vec::new();
-    for (operation, texts) in given {
-        for text in texts {
-            operands.push((operation, parse_operand(text)?));
+impl Reporter<'_> {
+    /// Combines the methods that ran in the recordings.
+    pub(super) fn sets(&self) -> anyhow::Result<u8> {
+        let sets = &self.options.sets;
+        let mut code = 0;
+        let mut called = |operand: &Operand, agents: &[String]| -> anyhow::Result<CalledMethods> {
+            let mut called = CalledMethods::default();
+            code = code.max(self.each(operand, agents, |agent| called.add(&agent.report()))?);
+            Ok(called)
+        };
+        // Unions come before intersections and differences, whatever the order on the command line.
+        let given = [(Operation::Or, &sets.or), (Operation::And, &sets.and), (Operation::Minus, &sets.minus)];
+        let given =
+            given.into_iter().flat_map(|(operation, texts)| texts.iter().map(move |it| (operation, it)));
+        let operands = given.map(|(operation, text)| Ok((operation, parse_operand(text)?)));
+        let operands: Vec<(Operation, Operand)> = operands.collect::<anyhow::Result<_>>()?;
+        let base = called(self.operand, &self.options.agent)?;
+        let mut rows = vec![OperandRow::new(None, self.operand.label(), base.len())];
+        let mut others = Vec::new();
+        for (operation, operand) in &operands {
+            // `--agent` selects agents of the first operand only; agents of the others may have other names.
+            let called = called(operand, &[])?;
+            rows.push(OperandRow::new(Some(*operation), operand.label(), called.len()));
+            others.push((*operation, called));
         }
+        let methods = combine(&base, &others);
+        self.show(&SetsDocument::new(rows, methods, self.options.document_rows()))?;
+        Ok(code)
     }
-    let called = |operand: &Operand, agents: &[String]| -> anyhow::Result<(CalledMethods, u8)> {
-        let mut called = CalledMethods::default();
-        let code = each(operand, agents, options, output, |agent| called.add(&agent.report()))?;
-        Ok((called, code))
-    };
-    let (base, mut code) = called(first, &options.agent)?;
-    let mut rows = vec![OperandRow::new(None, first.label(), base.len())];
-    let mut others = Vec::new();
-    for (operation, operand) in &operands {
-        // `--agent` selects agents of the first operand only; agents of the others may have other names.
-        let (called, told) = called(operand, &[])?;
-        code = code.max(told);
-        rows.push(OperandRow::new(Some(*operation), operand.label(), called.len()));
-        others.push((*operation, called));
-    }
-    let methods = combine(&base, &others);
-    show(&SetsDocument::new(rows, methods, options.document_rows()), shown, output)?;
-    Ok(code)
 }
 
 /// Two recordings to compare.
@@ -79,71 +72,63 @@ pub(super) struct Pair<'a> {
     pub(super) absolute: bool,
 }
 
-/// Compares two recordings, method by method.
-pub(super) fn difference(pair: &Pair<'_>, shown: &TextOptions<'_>, output: Output) -> anyhow::Result<u8> {
-    let mut code = 0;
-    let mut read = |operand: &Operand, agents: &[String]| -> anyhow::Result<(Vec<Report>, Option<Trace>)> {
-        let loaded = operand.load(agents, pair.slow).map_err(classify_error)?;
-        reject_overwriting(&loaded.files(), &pair.files)?;
-        code = code.max(warn(&loaded, output));
-        Ok((
-            loaded.reports(),
-            (!pair.files.is_empty()).then(|| stacks(loaded, pair.view, output)).transpose()?,
-        ))
-    };
-    let ((first, before), (second, after)) = (read(pair.before, &[])?, read(pair.after, pair.agents)?);
-    let has_times = have_times(first.iter().chain(&second));
-    let order = match pair.order {
-        None if has_times => Order::Own,
-        None | Some(Order::Calls) => Order::Calls,
-        Some(order) if has_times => order,
-        Some(_) => {
-            let option = pair.calls_option;
+impl Pair<'_> {
+    /// Compares two recordings, method by method.
+    pub(super) fn compare(&self, shown: &TextOptions<'_>, output: Output) -> anyhow::Result<u8> {
+        let mut code = 0;
+        let mut read = |operand: &Operand,
+                        agents: &[String]|
+         -> anyhow::Result<(Vec<Report>, Option<Trace>)> {
+            let loaded = operand.load(agents, self.slow).map_err(classify_error)?;
+            reject_overwriting(&loaded.files(), &self.files)?;
+            code = code.max(warn(&loaded, output));
+            let reports = loaded.reports();
+            let stacks = (!self.files.is_empty()).then(|| stacks(loaded, self.view, output)).transpose()?;
+            Ok((reports, stacks))
+        };
+        let ((first, before), (second, after)) = (read(self.before, &[])?, read(self.after, self.agents)?);
+        let Some(difference) = Difference::new(&first, &second, self.order) else {
             return Err(usage(format!(
-                "one of the recordings has counts or coverage only, without times: {option}"
+                "one of the recordings has counts or coverage only, without times: {}",
+                self.calls_option
             )));
+        };
+        let written = match (before, after) {
+            (Some(before), Some(after)) => self.write_stacks(&before, &after, output),
+            _ => Ok(()),
+        };
+        let recordings = [self.before.label(), self.after.label()];
+        let document = DifferenceDocument::new(&difference, recordings, self.limit);
+        let to_stdout = self.files.iter().any(|planned| planned.to == Destination::Stdout);
+        if output.json() {
+            output.document_on_free_stream(&document, to_stdout)?;
+        } else if !to_stdout {
+            output.print(&document, shown)?;
         }
-    };
-    let written = match (before, after) {
-        (Some(before), Some(after)) => write_stacks(pair, &before, &after, output),
-        _ => Ok(()),
-    };
-    let difference = Difference::new(&first, &second, order);
-    let recordings = [pair.before.label(), pair.after.label()];
-    let document = DifferenceDocument::new(&difference, order, recordings, has_times, pair.limit);
-    let to_stdout = pair.files.iter().any(|planned| planned.to == Destination::Stdout);
-    if output.json() {
-        output.document_beside(&document, to_stdout)?;
-    } else if !to_stdout {
-        output.print(&document, shown)?;
+        written?;
+        Ok(code)
     }
-    written?;
-    Ok(code)
+
+    /// Writes the comparison of the stacks.
+    fn write_stacks(&self, before: &Trace, after: &Trace, output: Output) -> anyhow::Result<()> {
+        let [time, _] = views();
+        let comparison = Comparison::new(before, after, self.view.unwrap_or(time));
+        let paths = [&*self.before.path, &*self.after.path];
+        let made = write_difference(&comparison, paths, &self.files, self.absolute);
+        // Stdout carries the comparison of methods, so written files are only noted.
+        made.files.iter().for_each(|file| output.note(OutputFile::from(file)));
+        convert::first(made.failures, output)
+    }
 }
 
 /// Returns the stacks of a recording with their sums.
 fn stacks(loaded: LoadedRecording, view: Option<View>, output: Output) -> anyhow::Result<Trace> {
     reject_missing_calls(&loaded)?;
     let content = Content { view, ..Content::default() };
-    let mut on_note = |note: Note| convert::say(&note, output);
+    let mut on_note = |note: Note| output.messages(conversion_message(&note));
     let profile = JavaSource::new(loaded).profile(ProfileForm::Sums, &content, true, &mut on_note);
     let mut trace = profile.map_err(profile_error)?.trace;
     // Each line of a file contains all frames of a stack, so deep stacks are limited.
     limit_depth(&mut trace, &content, &mut on_note);
     Ok(trace)
-}
-
-/// Writes the comparison of the stacks.
-fn write_stacks(pair: &Pair<'_>, before: &Trace, after: &Trace, output: Output) -> anyhow::Result<()> {
-    let [time, _] = views();
-    let comparison = Comparison::new(before, after, pair.view.unwrap_or(time));
-    // Stdout carries the comparison of methods, so written files are only noted.
-    let mut on_note = |note: Note| {
-        if let Note::Written(file) = &note {
-            output.note(convert::output_file(file));
-        }
-    };
-    let paths = [&*pair.before.path, &*pair.after.path];
-    let made = write_difference(&comparison, paths, &pair.files, pair.absolute, &mut on_note);
-    convert::first(made.failures, output)
 }

@@ -7,14 +7,13 @@ use runtap_convert::source::ProfileSource as _;
 use runtap_convert::{Content, FileFormat, convert_profiles, plan, reject_overwriting};
 use runtap_jvm::recording::{JavaSource, LoadedRecording, Operand, views};
 use runtap_os::output::Destination;
-use runtap_text::document::ConvertDocument;
+use runtap_text::document::{ConvertDocument, OutputFile};
 use runtap_text::jvm::missing_calls_hint;
+use runtap_text::{NotePrinter, Output, unsuitable};
 
 use super::{classify_error, warn};
-use crate::cli::unsuitable;
-use crate::cmd::convert::{self, NotePrinter};
+use crate::cmd::convert;
 use crate::exit::{self, usage};
-use crate::output::Output;
 use runtap_text::units::Things;
 
 /// The files to write from a recording.
@@ -54,11 +53,11 @@ pub(super) fn run(export: &Export<'_>, output: Output) -> anyhow::Result<u8> {
             operand.path.display()
         ));
     }
-    let outputs: Vec<_> = written.files.iter().map(convert::output_file).collect();
+    let outputs: Vec<_> = written.files.iter().map(OutputFile::from).collect();
     if output.json() && !outputs.is_empty() {
         let partial = source.partial().map(Into::into);
         let document = ConvertDocument::new(&operand.path, outputs, source.lost(), partial);
-        output.document_beside(&document, to_stdout)?;
+        output.document_on_free_stream(&document, to_stdout)?;
     }
     if written.failures.iter().any(runtap_convert::Error::is_nothing_to_show) {
         let [_, calls] = views();
@@ -69,7 +68,8 @@ pub(super) fn run(export: &Export<'_>, output: Output) -> anyhow::Result<u8> {
         };
         return Err(exit::expected(exit::FAILED, format!("there is nothing to show: {advice}"), None));
     }
-    convert::first(written.failures, output).and(printer.result)?;
+    convert::first(written.failures, output)?;
+    printer.result?;
     Ok(if written.is_cut || left_out > 0 { exit::PARTIAL } else { code })
 }
 

@@ -4,6 +4,7 @@ mod compare;
 mod export;
 mod refuse;
 
+use std::io;
 use std::path::Path;
 
 use runtap_bytefrog::CombinedReport;
@@ -22,27 +23,34 @@ use runtap_text::jvm::{
     AgentDocument, AgentReports, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes,
     warnings,
 };
-use runtap_text::{Print, TextOptions};
+use runtap_text::{Output, Print, TextOptions, unsuitable, with_causes};
 use serde::Serialize;
 
 use self::compare::Pair;
 use self::export::Export;
-use crate::cli::{self, AnyFormat, Convert, Diff, JvmReport, Report, unsuitable};
+use crate::cli::{self, AnyFormat, Convert, Diff, JvmReport, Report};
 use crate::cmd::diff::planned;
 use crate::cmd::report::table_options;
 use crate::exit::{self, expected, usage};
-use crate::output::Output;
 use runtap_text::units::Things;
+
+/// A requested report.
+struct Reporter<'a> {
+    options: &'a JvmReport,
+    operand: &'a Operand,
+    shown: TextOptions<'a>,
+    output: Output,
+}
 
 pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     refuse::ineffective(options)?;
-    let shown = rows(options.number, output);
     let operand = parse_operand(&options.recording)?;
+    let reporter = Reporter { options, operand: &operand, shown: rows(options.number, output), output };
     if options.coverage.is_wanted() {
-        return report_coverage(options, &operand, &shown, output);
+        return reporter.coverage();
     }
     if options.sets.is_wanted() {
-        return compare::sets(options, &operand, &shown, output);
+        return reporter.sets();
     }
     if let Some(before) = &options.diff {
         let pair = Pair {
@@ -57,7 +65,7 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
             view: None,
             absolute: true,
         };
-        return compare::difference(&pair, &shown, output);
+        return pair.compare(&reporter.shown, output);
     }
     let files = &options.files;
     let formats = AnyFormat::files(&files.to, options.format, files.output.as_deref());
@@ -79,20 +87,127 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
         return export::run(&export, output);
     }
     if options.merge_agents {
-        return report_merged(options, &operand, &shown, output);
+        return reporter.merged();
     }
     let loaded = operand.load(&options.agent, options.slow()).map_err(classify_error)?;
     match options.kind {
-        None => print_summaries(std::slice::from_ref(&loaded), &shown, output)?,
+        None => print_summaries(std::slice::from_ref(&loaded), &reporter.shown, output)?,
         Some(kind) => {
             if let Some(thread) = options.thread {
-                refuse::unknown_thread(thread, &operand, &loaded)?;
+                loaded.check_thread(thread, operand.label()).map_err(classify_error)?;
             }
-            let rows = runtap_jvm::report::rows(kind, &loaded, &row_options(options));
-            show(&RowsDocument::new(kind, operand.label(), rows), &shown, output)?;
+            let rows = runtap_jvm::report::rows(kind, &loaded, &reporter.row_options());
+            reporter.show(&RowsDocument::new(kind, operand.label(), rows))?;
         }
     }
     Ok(warn(&loaded, output))
+}
+
+impl Reporter<'_> {
+    fn show(&self, document: &(impl Serialize + Print)) -> io::Result<()> {
+        self.output.show_with(document, &self.shown)
+    }
+
+    /// Returns the selection and order of rows; tables are limited when they are printed.
+    fn row_options(&self) -> RowOptions {
+        RowOptions {
+            order: self.options.sort.unwrap_or_default(),
+            thread: self.options.thread,
+            limit: self.options.document_rows(),
+        }
+    }
+
+    /// Reports the combined coverage of this recording and those of `--or`.
+    fn coverage(&self) -> anyhow::Result<u8> {
+        let options = self.options;
+        let file = options.format.filter(|format| !AnyFormat::files(&[], Some(*format), None).is_empty());
+        if file.is_some() {
+            return Err(usage("coverage is written with --coverage FORMAT=FILE; --format is text or json"));
+        }
+        let mut recorded = RecordedCoverage::default();
+        let mut code = self.each(self.operand, &options.agent, |agent| recorded.add(&agent))?;
+        for other in &options.sets.or {
+            code = code.max(self.each(&parse_operand(other)?, &[], |agent| recorded.add(&agent))?);
+        }
+        if recorded.observed.unsent > 0 {
+            code = code.max(exit::PARTIAL);
+        }
+        let wanted = &options.coverage;
+        let request = CoverageRequest {
+            files: &wanted.coverage,
+            never_called: &wanted.never_called,
+            classes: &wanted.classes,
+            sources: &wanted.sources,
+            patterns: Patterns::new(&wanted.include, &wanted.exclude)
+                .map_err(|error| usage(error.to_string()))?,
+            compiler_methods: wanted.compiler_methods,
+            entry_lines: wanted.entry_lines,
+        };
+        // Report an invalid output path before jars are read.
+        let sinks = request.open(&self.operand.base()).map_err(coverage_error)?;
+        let to_stdout = sinks.iter().any(|sink| matches!(sink, OutputSink::Stdout));
+        let classes = request.read_never_called(&recorded.observed).map_err(coverage_error)?;
+        let never = request.never_called(&recorded.observed, &classes);
+        let written = (!sinks.is_empty()).then(|| request.write(&recorded, &classes, sinks)).transpose();
+        let written = written.map_err(coverage_error)?;
+        if let Some(written) = &written {
+            let formats: Vec<Format> = request.files.iter().map(|file| file.format).collect();
+            for note in coverage_notes(written, &formats) {
+                self.output.note(note);
+            }
+        }
+        let limit = self.shown.rows.filter(|_| self.output.json());
+        let document = CoverageDocument::new(written.as_ref(), never.as_ref(), limit);
+        if self.output.json() {
+            self.output.document_on_free_stream(&document, to_stdout)?;
+        } else if !to_stdout {
+            self.output.print(&document, &self.shown)?;
+        }
+        Ok(code)
+    }
+
+    /// Reports on all agents together, such as the JVMs that a test run has started.
+    fn merged(&self) -> anyhow::Result<u8> {
+        let (mut sums, mut classes) = (CombinedReport::default(), ClassCounts::default());
+        let code = self.each(self.operand, &self.options.agent, |agent| {
+            sums.add(agent.report());
+            classes = classes.and(agent.classes());
+        })?;
+        let (agents, report) = (sums.agents(), sums.report());
+        let title = format!("{} together", Things(agents, "agent"));
+        if self.options.kind.is_some() {
+            let rows = merged_methods(&report, title, &self.row_options());
+            self.show(&RowsDocument::new(ReportKind::Methods, self.operand.label(), vec![rows]))?;
+        } else if self.output.json() {
+            let document = AgentDocument::of_several(agents, &report, classes);
+            self.output.document(&JvmDocument::new(vec![document]))?;
+        } else {
+            let broken = BrokenRules::default().with_report(&report);
+            self.output.print(&ReportText { title, report: &report, classes, broken }, &self.shown)?;
+        }
+        Ok(code)
+    }
+
+    /// Replays agents one after the other, and warns of missing data. Returns the exit code.
+    fn each(
+        &self,
+        operand: &Operand,
+        agents: &[String],
+        mut take: impl FnMut(LoadedAgent),
+    ) -> anyhow::Result<u8> {
+        let (mut is_first, mut code) = (true, exit::OK);
+        let replayed = operand.each(agents, self.options.slow(), |agent| {
+            let lines = warnings(&operand.path, &agent, is_first);
+            is_first = false;
+            code = code.max(code_of(&agent));
+            take(agent);
+            for line in lines {
+                self.output.warning(line);
+            }
+        });
+        replayed.map_err(classify_error)?;
+        Ok(code)
+    }
 }
 
 /// Returns the recording or part of a recording that a path names; `None` for other files.
@@ -142,7 +257,7 @@ pub(in crate::cmd) fn diff(
         view: options.view,
         absolute: options.absolute,
     };
-    compare::difference(&pair, &rows(options.number, output), output)
+    pair.compare(&rows(options.number, output), output)
 }
 
 /// `runtap report` on a Java recording.
@@ -156,7 +271,7 @@ pub(in crate::cmd) fn report_kind(operand: &Operand, options: &Report, output: O
     let rows_of_agents =
         runtap_jvm::report::rows(kind, &loaded, &RowOptions { limit, ..RowOptions::default() });
     let document = RowsDocument::new(kind, operand.label(), rows_of_agents);
-    show(&document, &rows(options.number, output), output)?;
+    output.show_with(&document, &rows(options.number, output))?;
     Ok(warn(&loaded, output))
 }
 
@@ -165,114 +280,10 @@ fn parse_operand(text: &str) -> anyhow::Result<Operand> {
     Operand::parse(text).map_err(|problem| usage(format!("{text}: {problem}")))
 }
 
-/// Returns the selection and order of rows; tables are limited when they are printed.
-fn row_options(options: &JvmReport) -> RowOptions {
-    RowOptions {
-        order: options.sort.unwrap_or_default(),
-        thread: options.thread,
-        limit: options.document_rows(),
-    }
-}
-
-/// Writes a result as JSON or as tables.
-fn show(document: &(impl Serialize + Print), shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
-    if output.json() { output.document(document) } else { output.print(document, shown) }
-}
-
 /// Returns the options of tables; 0 shows all rows.
 pub(super) fn rows(number: Option<usize>, output: Output) -> TextOptions<'static> {
     let shown = table_options(number, output);
     TextOptions { width: output.columns(), rows: shown.rows.filter(|rows| *rows > 0), ..shown }
-}
-
-/// Reports the combined coverage of this recording and those of `--or`.
-fn report_coverage(
-    options: &JvmReport,
-    operand: &Operand,
-    shown: &TextOptions<'_>,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let file = options.format.filter(|format| !AnyFormat::files(&[], Some(*format), None).is_empty());
-    if file.is_some() {
-        return Err(usage("coverage is written with --coverage FORMAT=FILE; --format is text or json"));
-    }
-    let mut recorded = RecordedCoverage::default();
-    let mut code = each(operand, &options.agent, options, output, |agent| recorded.add(&agent))?;
-    for other in &options.sets.or {
-        let other = parse_operand(other)?;
-        code = code.max(each(&other, &[], options, output, |agent| recorded.add(&agent))?);
-    }
-    if recorded.observed.unsent > 0 {
-        code = code.max(exit::PARTIAL);
-    }
-    let wanted = &options.coverage;
-    let request = CoverageRequest {
-        files: &wanted.coverage,
-        never_called: &wanted.never_called,
-        classes: &wanted.classes,
-        sources: &wanted.sources,
-        patterns: Patterns::new(&wanted.include, &wanted.exclude)
-            .map_err(|error| usage(error.to_string()))?,
-        compiler_methods: wanted.compiler_methods,
-        entry_lines: wanted.entry_lines,
-    };
-    write_coverage(&request, &recorded, &operand.base(), shown, output)?;
-    Ok(code)
-}
-
-/// Writes the requested coverage files, and prints the results.
-fn write_coverage(
-    request: &CoverageRequest<'_>,
-    recorded: &RecordedCoverage,
-    base: &Path,
-    shown: &TextOptions<'_>,
-    output: Output,
-) -> anyhow::Result<()> {
-    // Report an invalid output path before jars are read.
-    let sinks = request.open(base).map_err(coverage_error)?;
-    let to_stdout = sinks.iter().any(|sink| matches!(sink, OutputSink::Stdout));
-    let classes = request.read_never_called(&recorded.observed).map_err(coverage_error)?;
-    let never = request.never_called(&recorded.observed, &classes);
-    let written = (!sinks.is_empty()).then(|| request.write(recorded, &classes, sinks)).transpose();
-    let written = written.map_err(coverage_error)?;
-    if let Some(written) = &written {
-        let formats: Vec<Format> = request.files.iter().map(|file| file.format).collect();
-        for note in coverage_notes(written, &formats) {
-            output.note(note);
-        }
-    }
-    let limit = shown.rows.filter(|_| output.json());
-    let document = CoverageDocument::new(written.as_ref(), never.as_ref(), limit);
-    if output.json() {
-        return output.document_beside(&document, to_stdout);
-    }
-    if to_stdout { Ok(()) } else { output.print(&document, shown) }
-}
-
-/// Reports on all agents together, such as the JVMs that a test run has started.
-fn report_merged(
-    options: &JvmReport,
-    operand: &Operand,
-    shown: &TextOptions<'_>,
-    output: Output,
-) -> anyhow::Result<u8> {
-    let (mut sums, mut classes) = (CombinedReport::default(), ClassCounts::default());
-    let code = each(operand, &options.agent, options, output, |agent| {
-        sums.add(agent.report());
-        classes = classes.and(agent.classes());
-    })?;
-    let (agents, report) = (sums.agents(), sums.report());
-    let title = format!("{} together", Things(agents, "agent"));
-    if options.kind.is_some() {
-        let rows = merged_methods(&report, title, &row_options(options));
-        show(&RowsDocument::new(ReportKind::Methods, operand.label(), vec![rows]), shown, output)?;
-    } else if output.json() {
-        output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
-    } else {
-        let broken = BrokenRules::default().with_report(&report);
-        output.print(&ReportText { title, report: &report, classes, broken }, shown)?;
-    }
-    Ok(code)
 }
 
 /// Prints the same summary that the collector prints at its end.
@@ -285,31 +296,9 @@ pub(super) fn print_summaries(
     if output.json() {
         let documents =
             agents().map(|agent| AgentDocument::new(agent.replayed.run, &agent.report(), agent.classes()));
-        return output.document(&JvmDocument::new(documents.collect()));
+        return Ok(output.document(&JvmDocument::new(documents.collect()))?);
     }
-    output.print(&AgentReports(agents().collect()), shown)
-}
-
-/// Replays agents one after the other, and warns of missing data. Returns the exit code.
-fn each(
-    operand: &Operand,
-    agents: &[String],
-    options: &JvmReport,
-    output: Output,
-    mut take: impl FnMut(LoadedAgent),
-) -> anyhow::Result<u8> {
-    let (mut is_first, mut code) = (true, exit::OK);
-    let replayed = operand.each(agents, options.slow(), |agent| {
-        let lines = warnings(&operand.path, &agent, is_first);
-        is_first = false;
-        code = code.max(code_of(&agent));
-        take(agent);
-        for line in lines {
-            output.warning(line);
-        }
-    });
-    replayed.map_err(classify_error)?;
-    Ok(code)
+    Ok(output.print(&AgentReports(agents().collect()), shown)?)
 }
 
 /// Warns of missing data, and returns the exit code.
@@ -331,13 +320,8 @@ pub(in crate::cmd) fn classify_error(error: Error) -> anyhow::Error {
     if !error.is_rejection() {
         return error.into();
     }
-    let cause = std::error::Error::source(&error).map(ToString::to_string);
-    let text = match cause {
-        Some(cause) if !error.to_string().contains(&cause) => format!("{error}: {cause}"),
-        _ => error.to_string(),
-    };
-    let hint = error.hint();
-    expected(exit::USAGE, text, hint)
+    let text = with_causes(error.to_string(), std::error::Error::source(&error));
+    expected(exit::USAGE, text, error.hint())
 }
 
 fn coverage_error(error: CoverageError) -> anyhow::Error {

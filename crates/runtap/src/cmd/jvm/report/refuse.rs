@@ -1,12 +1,9 @@
-//! Rejection of options that have no effect.
-//!
-//! Owns: [`ineffective`] and [`unknown_thread`]. Silently ignoring an option would answer another question than the one asked.
+//! Rejection of options that have no effect. Silently ignoring an option would answer another question than the one asked.
 
-use runtap_jvm::recording::{LoadedRecording, Operand};
 use runtap_jvm::report::ReportKind;
 
 use crate::cli::{AnyFormat, JvmReport};
-use crate::exit::{self, expected, usage};
+use crate::exit::usage;
 
 /// Rejects the first option that has no effect, naming the reports it is for.
 pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
@@ -54,18 +51,4 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
         None => Ok(()),
         Some((.., option, with)) => Err(usage(format!("{option} applies only to {with}"))),
     }
-}
-
-/// Rejects a thread that no agent has.
-pub(super) fn unknown_thread(thread: u32, operand: &Operand, loaded: &LoadedRecording) -> anyhow::Result<()> {
-    const MAX_LISTED_THREADS: usize = 20;
-    let thread_ids = loaded.thread_ids();
-    if thread_ids.contains(&thread) {
-        return Ok(());
-    }
-    let names: Vec<String> = thread_ids.iter().take(MAX_LISTED_THREADS).map(ToString::to_string).collect();
-    let more = if thread_ids.len() > MAX_LISTED_THREADS { ", …" } else { "" };
-    let hint = (!names.is_empty())
-        .then(|| format!("it has {}{more}; 'report threads' has their names", names.join(", ")));
-    Err(expected(exit::USAGE, format!("{} has no thread {thread}", operand.label()), hint))
 }

@@ -1,8 +1,6 @@
 //! Conversions of the runner's results, facts and artifacts to those of reports.
 
-use std::mem::take;
-
-use runtap_test_report::{Artifact, Attempt, Facts, Location, Trait};
+use runtap_test_report::{Artifact, Facts, Location, Trait};
 
 pub(super) fn facts(known: &crate::TestInfo) -> Facts {
     let line = known.line.and_then(|line| u32::try_from(line).ok());
@@ -13,21 +11,6 @@ pub(super) fn facts(known: &crate::TestInfo) -> Facts {
         method: known.method.clone(),
         location: known.file.clone().map(|file| Location { file, line }),
         traits: traits.map(|(key, value)| Trait { key: key.clone(), value: value.clone() }).collect(),
-    }
-}
-
-/// Converts a result, moving its texts.
-pub(super) fn attempt(result: &mut crate::TestResult) -> Attempt {
-    Attempt {
-        state: result.state,
-        started: None,
-        duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
-        reason: result.reason.take(),
-        exceptions: take(&mut result.exceptions),
-        expected: result.expected.take(),
-        actual: result.actual.take(),
-        stdout: take(&mut result.stdout),
-        stderr: take(&mut result.stderr),
     }
 }
 

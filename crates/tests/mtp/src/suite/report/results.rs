@@ -11,7 +11,7 @@ use runtap_test_report::{
     Facts, Level, Message, Module, Run, Source as _, Spool, TestOutcome, TestResult, facts_from_id,
 };
 
-use super::convert::{attempt, facts, shown_artifact};
+use super::convert::{facts, shown_artifact};
 use super::files::WriteError;
 use super::system;
 use crate as mtp;
@@ -298,7 +298,7 @@ impl RunResults {
         self.modify(|spool| {
             if result.outdated {
                 let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
-                if result.state == TestOutcome::Skipped {
+                if result.execution.state == TestOutcome::Skipped {
                     // The test was skipped after the failure that counts.
                     counts.earlier.pop();
                     shown.earlier = counts.earlier;
@@ -320,7 +320,7 @@ impl RunResults {
             uid: result.uid.clone(),
             name: result.name.clone(),
             quarantined: result.quarantined,
-            last: attempt(result),
+            last: result.execution.take(),
             ..TestResult::default()
         };
         // Prefer listed facts; otherwise derive them from the id.

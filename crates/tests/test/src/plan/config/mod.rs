@@ -13,8 +13,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::plan::filter::{Filter, FilterError};
-use crate::plan::nearest::nearest;
 use crate::plan::test::Test;
+use runtap_wire::nearest;
 
 /// A configuration file: the options of `[test]`, and those of each `[test.profile.NAME]`.
 ///

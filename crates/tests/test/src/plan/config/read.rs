@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, ConfigError, DEFAULT_PROFILE, Flaky, Limit, Options, Override, Report, duration};
 use crate::plan::filter::{Filter, FilterError};
-use crate::plan::nearest::nearest;
+use runtap_wire::nearest;
 
 type Value<'t> = Spanned<DeValue<'t>>;
 

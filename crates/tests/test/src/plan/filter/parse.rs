@@ -5,7 +5,7 @@ use regex_lite::Regex;
 use runtap_wire::filter::{Expression, Scanner, Syntax, Word};
 
 use super::{Comparison, Condition, Field, FilterError, Node, Op, Property};
-use crate::plan::nearest::nearest;
+use runtap_wire::nearest;
 
 /// Characters that must be quoted, besides white space and quotes.
 pub(super) const SYNTAX: Syntax = Syntax { special: "()&|=!~", before_equals: "^$*", has_symbols: true };

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Comparison, Condition, Field, Filter, Node, Op};
-use crate::plan::nearest::nearest;
 use crate::plan::test::Test;
+use runtap_wire::nearest;
 
 /// A condition that no test meets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,15 +1,8 @@
-//! Parsing and formatting of durations, sizes and counts.
-
-mod parse;
+//! Formatting of durations, sizes and counts for messages.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
-
-pub use self::parse::{
-    DurationError, HexError, SizeError, parse_duration, parse_hex, parse_interval, parse_limit,
-    parse_limit_megabytes, parse_megabytes, parse_positive, parse_rows, parse_time_limit,
-};
 
 /// A number with a noun: `1 event`, `2,000 events`.
 #[derive(Debug, Clone, Copy)]

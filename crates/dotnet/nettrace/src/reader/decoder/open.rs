@@ -3,7 +3,7 @@
 
 use runtap_wire::{DecodeError, Reader as Bytes};
 
-use super::decoder::{Decoder, DecoderState, Step, Tables};
+use super::{Decoder, DecoderState, Step, Tables};
 use crate::block::blob::Blobs;
 use crate::block::point::removed_thread;
 use crate::raw::{Format, ObjectKind};

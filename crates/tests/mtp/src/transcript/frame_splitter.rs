@@ -1,4 +1,4 @@
-//! Splitting of one direction's bytes into pieces that may be forwarded in a single write: complete frames, and bytes that are
+//! Splitting of one direction's bytes into segments that may be forwarded in a single write: complete frames, and bytes that are
 //! not frames.
 
 use std::io::{ErrorKind, Read};
@@ -28,50 +28,50 @@ pub(crate) fn read_to_end(
     }
 }
 
-/// A piece that may be forwarded.
+/// A segment that may be forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum Segment {
     /// A complete frame with its length word.
     Frame(Vec<u8>),
     /// Bytes after an invalid length, where the start of the next frame is unknown.
     Bytes(Vec<u8>),
 }
 
-/// Splits a stream into pieces. Buffers at most the bytes that were fed.
+/// Splits a stream into segments. Buffers at most the bytes that were fed.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct FrameSplitter {
     pending: Vec<u8>,
     limits: Limits,
     /// The error after which no frames can be found.
     broken: Option<DecodeError>,
 }
 
-impl Pieces {
-    /// Adds bytes, and returns the pieces that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
+impl FrameSplitter {
+    /// Adds bytes, and returns the segments that they complete.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Segment> {
         if self.broken.is_some() {
-            return vec![Piece::Bytes(bytes.to_vec())];
+            return vec![Segment::Bytes(bytes.to_vec())];
         }
         self.pending.extend_from_slice(bytes);
-        let (mut pieces, mut at) = (Vec::new(), 0);
+        let (mut segments, mut at) = (Vec::new(), 0);
         loop {
             let rest = self.pending.get(at..).unwrap_or_default();
             match Frame::parse(rest, self.limits) {
                 Ok((_, size)) => {
-                    pieces.push(Piece::Frame(rest.get(..size).unwrap_or_default().to_vec()));
+                    segments.push(Segment::Frame(rest.get(..size).unwrap_or_default().to_vec()));
                     at += size;
                 }
                 Err(error) if error.is_incomplete() => break,
                 Err(error) => {
                     self.broken = Some(error);
-                    pieces.push(Piece::Bytes(rest.to_vec()));
+                    segments.push(Segment::Bytes(rest.to_vec()));
                     at = self.pending.len();
                     break;
                 }
             }
         }
         self.pending.drain(..at);
-        pieces
+        segments
     }
 
     /// Takes the incomplete frame at the end of the stream.
@@ -98,22 +98,22 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_frames_pass_unchanged() {
-        let mut pieces = Pieces::default();
+        let mut splitter = FrameSplitter::default();
         let first = frame(b"a");
         let bad = [3, 0, 0, 0, 9];
-        let fed = pieces.feed(&[&first[..], &bad].concat());
-        assert_eq!(fed, [Piece::Frame(first), Piece::Bytes(bad.to_vec())]);
-        assert!(pieces.error().is_some());
-        assert_eq!(pieces.feed(b"xy"), [Piece::Bytes(b"xy".to_vec())]);
-        assert!(pieces.leftover().is_empty());
+        let fed = splitter.feed(&[&first[..], &bad].concat());
+        assert_eq!(fed, [Segment::Frame(first), Segment::Bytes(bad.to_vec())]);
+        assert!(splitter.error().is_some());
+        assert_eq!(splitter.feed(b"xy"), [Segment::Bytes(b"xy".to_vec())]);
+        assert!(splitter.leftover().is_empty());
     }
 
     #[test]
     fn an_incomplete_frame_is_left_over() {
-        let mut pieces = Pieces::default();
+        let mut splitter = FrameSplitter::default();
         let whole = frame(b"abc");
-        assert_eq!(pieces.feed(&whole[..9]), []);
-        assert_eq!(pieces.leftover(), whole[..9]);
+        assert_eq!(splitter.feed(&whole[..9]), []);
+        assert_eq!(splitter.leftover(), whole[..9]);
     }
 
     proptest! {
@@ -125,19 +125,19 @@ mod tests {
         ) {
             let mut stream: Vec<u8> = bodies.iter().flat_map(|body| frame(body)).collect();
             stream.extend_from_slice(&tail);
-            let (mut pieces, mut out, mut whole) = (Pieces::default(), Vec::new(), 0);
+            let (mut splitter, mut out, mut whole) = (FrameSplitter::default(), Vec::new(), 0);
             let (mut rest, mut cuts) = (&stream[..], cuts.iter().cycle());
             while !rest.is_empty() {
                 let (chunk, next) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
-                for piece in pieces.feed(chunk) {
-                    match piece {
-                        Piece::Frame(bytes) => { whole += 1; out.extend(bytes); }
-                        Piece::Bytes(bytes) => out.extend(bytes),
+                for segment in splitter.feed(chunk) {
+                    match segment {
+                        Segment::Frame(bytes) => { whole += 1; out.extend(bytes); }
+                        Segment::Bytes(bytes) => out.extend(bytes),
                     }
                 }
                 rest = next;
             }
-            out.extend(pieces.leftover());
+            out.extend(splitter.leftover());
             prop_assert_eq!(&out, &stream);
             prop_assert!(whole >= bodies.len());
         }

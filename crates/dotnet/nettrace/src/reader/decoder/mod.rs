@@ -1,10 +1,15 @@
 //! The state of the decoder between blocks and inside a block. Owns no bytes: every call gets the current window of the
 //! stream, which begins where the last [`Decoder::shift`] left it and may only have grown since.
 
+mod advance;
+mod events;
+mod open;
+mod part;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 
-use super::counts::Counts;
+use super::Counts;
 use crate::block::blob::{BlobHeader, Blobs};
 use crate::block::guid;
 use crate::block::label::LabelTable;
@@ -20,56 +25,56 @@ use crate::{Error, Event, Labels, Limits, Partial, SequencePoint, StreamItem, Th
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent of each other")]
 pub(crate) struct Decoder {
-    pub(super) framing: Framing,
-    pub(super) state: DecoderState,
+    framing: Framing,
+    state: DecoderState,
     /// Stream offset of the first byte of the window.
-    pub(super) base: u64,
+    base: u64,
     /// The number of consumed bytes of the window.
-    pub(super) at: usize,
+    at: usize,
     /// The number of further bytes that the last item borrows, to be consumed by the next call.
-    pub(super) release: usize,
+    release: usize,
     /// The length of the current block, in the states inside a block.
-    pub(super) block: usize,
+    block: usize,
     /// The position in a block of events, or of Nettrace 4's definitions.
-    pub(super) blobs: Blobs,
+    blobs: Blobs,
     /// The position in a block of Nettrace 6's definitions or of `NetPerf`'s events.
-    pub(super) row: usize,
+    row: usize,
     /// The current event of `NetPerf`.
-    pub(super) netperf: NetPerfEvent,
-    pub(super) header: Option<TraceHeader>,
-    pub(super) tables: Tables,
-    pub(super) sequences: Sequences,
-    pub(super) limits: Limits,
-    pub(super) counts: Counts,
-    pub(super) finished: bool,
-    pub(super) complete: bool,
-    pub(super) partial: Option<Partial>,
+    netperf: NetPerfEvent,
+    header: Option<TraceHeader>,
+    tables: Tables,
+    sequences: Sequences,
+    limits: Limits,
+    counts: Counts,
+    finished: bool,
+    complete: bool,
+    partial: Option<Partial>,
     /// The offset where the current part of the stream starts.
-    pub(super) part_start: u64,
+    part_start: u64,
     /// Whether the stream continues after the current part.
-    pub(super) part_ends: bool,
+    part_ends: bool,
     /// Whether events are held back, so that everything they refer to must be kept. See [`Step::Waiting`].
-    pub(super) held_back: bool,
+    held_back: bool,
     /// The position of the current event in its block if its id has no definition: the event is not returned.
-    pub(super) undefined: Option<usize>,
+    undefined: Option<usize>,
     /// Whether the stream had unreadable definitions, which events may refer to.
-    pub(super) definitions_lost: bool,
+    definitions_lost: bool,
     /// Threads to remove when no more events are held back.
-    pub(super) removed: HashSet<u64, RandomState>,
+    removed: HashSet<u64, RandomState>,
 }
 
 /// The contents of blocks that events refer to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tables {
-    pub(super) metadata: MetadataTable,
-    pub(super) stacks: StackTable,
-    pub(super) threads: ThreadTable,
-    pub(super) labels: LabelTable,
+struct Tables {
+    metadata: MetadataTable,
+    stacks: StackTable,
+    threads: ThreadTable,
+    labels: LabelTable,
 }
 
 /// The position in the structure of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DecoderState {
+enum DecoderState {
     /// Between the payloads of two objects.
     Between,
     /// At the first byte of a payload, which may be incomplete.
@@ -144,6 +149,62 @@ impl Decoder {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Returns the format, which is known once the first bytes were read.
+    pub(super) fn format(&self) -> Format {
+        self.framing.format()
+    }
+
+    /// Returns the header. `None` until it was read.
+    pub(super) fn header(&self) -> Option<&TraceHeader> {
+        self.header.as_ref()
+    }
+
+    /// Returns whether the end marker was found.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Returns why the stream is incomplete. `None` if no reason is known.
+    pub(super) fn partial(&self) -> Option<&Partial> {
+        self.partial.as_ref()
+    }
+
+    /// Returns the least number of events that the runtime dropped.
+    pub(super) fn lost(&self) -> u64 {
+        self.sequences.lost()
+    }
+
+    /// Returns the latest definition of `id`. `None` if the stream had none so far.
+    pub(super) fn metadata(&self, id: u32) -> Option<&crate::Metadata> {
+        self.tables.metadata.get(id)
+    }
+
+    /// Returns the counts of unusual data so far.
+    pub(super) fn counts(&self) -> Counts {
+        Counts { stacks: self.tables.stacks.defined(), ..self.counts.clone() }
+    }
+
+    /// Sets whether events are held back, so that everything they refer to must be kept. See [`Step::Waiting`].
+    pub(super) fn hold_back(&mut self, held_back: bool) {
+        self.held_back = held_back;
+    }
+
+    /// Returns the length of the current block of events, and the position of the current event in it.
+    #[inline]
+    pub(super) fn block_of_event(&self) -> (usize, &Blobs) {
+        (self.block, &self.blobs)
+    }
+
+    /// Returns the time of the current event of `NetPerf`.
+    pub(super) fn netperf_timestamp(&self) -> u64 {
+        self.netperf.timestamp
+    }
+
+    /// Returns the stream offset of the first byte of the window.
+    pub(super) fn window_offset(&self) -> u64 {
+        self.base
     }
 
     /// Marks the end of the stream.
@@ -293,7 +354,7 @@ impl Decoder {
     }
 
     /// Returns whether the tail of `NetPerf` 1 and 2 is next. `None` if more bytes are needed.
-    pub(super) fn is_tail(&self, window: &[u8]) -> Option<bool> {
+    fn is_tail(&self, window: &[u8]) -> Option<bool> {
         let tail = self.pending(window).get(..netperf::TAIL)?;
         Some(netperf::is_tail(tail, self.here()))
     }
@@ -306,7 +367,7 @@ impl Tables {
         clippy::inline_always,
         reason = "the hot loop keeps what it changes in registers only if it sees all of it"
     )]
-    pub(super) fn event_v4<'a>(
+    fn event_v4<'a>(
         &'a self,
         head: &BlobHeader,
         metadata: Option<&'a crate::Metadata>,
@@ -339,7 +400,7 @@ impl Tables {
         clippy::inline_always,
         reason = "the hot loop keeps what it changes in registers only if it sees all of it"
     )]
-    pub(super) fn event_v6<'a>(
+    fn event_v6<'a>(
         &'a self,
         head: &BlobHeader,
         metadata: Option<&'a crate::Metadata>,

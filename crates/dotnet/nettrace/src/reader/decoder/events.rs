@@ -1,6 +1,6 @@
 //! The hot path of the reader: from one event of a block to the next.
 
-use super::decoder::{Decoder, DecoderState, Step};
+use super::{Decoder, DecoderState, Step};
 use crate::block::blob::flag;
 use crate::raw::Format;
 use crate::{Error, StreamItem};
@@ -31,7 +31,7 @@ impl Decoder {
 
     /// Passes all items of the window to `visit`.
     #[inline]
-    pub(super) fn for_each(
+    pub(in crate::reader) fn for_each(
         &mut self,
         window: &[u8],
         visit: &mut impl FnMut(StreamItem<'_>),

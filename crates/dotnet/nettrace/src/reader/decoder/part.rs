@@ -2,8 +2,8 @@
 
 use runtap_wire::Reader as Bytes;
 
-use super::Reader;
-use super::decoder::{Decoder, DecoderState, Tables};
+use super::{Counts, Decoder, DecoderState, Tables};
+use crate::Reader;
 use crate::raw::{Format, Frame, ObjectKind};
 
 /// The information that a scan needs from the header of a frame.
@@ -86,15 +86,15 @@ impl Reader {
         Self { decoder: Decoder { part_start: start, part_ends: !last, ..decoder }, ..Self::new() }
     }
 
-    /// Continues with the bytes at `offset`, where a piece of its [`Part`](crate::Part) starts. Not useful for other
+    /// Continues with the bytes at `offset`, where a range of its [`Part`](crate::Part) starts. Not useful for other
     /// readers.
     pub fn seek(&mut self, offset: u64) {
         self.decoder.shift();
         self.queue.consume(usize::MAX);
         self.decoder.seek(offset);
         if offset == self.decoder.part_start {
-            // The earlier pieces belong to other parts, which report their results.
-            self.decoder.counts = super::Counts::default();
+            // The earlier ranges belong to other parts, which report their results.
+            self.decoder.counts = Counts::default();
             self.decoder.tables.stacks.reset_defined();
             self.decoder.partial = None;
         }

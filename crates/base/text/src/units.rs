@@ -1,8 +1,9 @@
-//! Parsing of durations and sizes.
+//! Parsing and formatting of durations, sizes and counts.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+pub use runtap_model::units::{Bytes, Clock, Count, Lost, Moment, Nanoseconds, Percent, Span, Things, noun};
 use runtap_test::plan::Limit;
 use thiserror::Error;
 

@@ -9,26 +9,26 @@ use runtap_nettrace::inspect::{Inspect, Inspected};
 use crate::source::{Error, Input, MaxSize};
 
 /// Number of bytes per read.
-const PIECE: usize = 1 << 20;
+const CHUNK_SIZE: usize = 1 << 20;
 
-/// Passes the contents of a file to `take` in pieces. Returns its size in bytes.
+/// Passes the contents of a file to `take` in chunks. Returns its size in bytes.
 ///
 /// # Errors
 /// If the file cannot be read, or `take` fails. `path` is used in messages.
-pub fn pieces<E: From<Error>>(
+pub fn chunks<E: From<Error>>(
     mut file: impl Read,
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<u64, E> {
-    let mut piece = vec![0; PIECE];
+    let mut chunk = vec![0; CHUNK_SIZE];
     let mut bytes = 0;
     loop {
-        let n = file.read(&mut piece).map_err(|error| Error::Read { path: path.to_owned(), error })?;
+        let n = file.read(&mut chunk).map_err(|error| Error::Read { path: path.to_owned(), error })?;
         if n == 0 {
             return Ok(bytes);
         }
         bytes += n as u64;
-        take(piece.get(..n).unwrap_or_default())?;
+        take(chunk.get(..n).unwrap_or_default())?;
     }
 }
 
@@ -64,8 +64,8 @@ pub fn inspect_opened<E: From<Error>>(
     mut visit: impl FnMut(Inspected) -> Result<(), E>,
 ) -> Result<u64, E> {
     let mut inspect = Inspect::new();
-    let bytes = pieces(file, path, |piece| {
-        inspect.feed(piece);
+    let bytes = chunks(file, path, |chunk| {
+        inspect.feed(chunk);
         visit_found(&mut inspect, &mut visit)
     })?;
     inspect.finish();
@@ -91,17 +91,17 @@ mod tests {
     #[test]
     fn every_byte_is_passed_on_until_a_failure() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let bytes: Vec<u8> = (0..=250).cycle().take(PIECE + 7).collect();
+        let bytes: Vec<u8> = (0..=250).cycle().take(CHUNK_SIZE + 7).collect();
         std::fs::write(file.path(), &bytes).unwrap();
         let open = || File::open(file.path()).unwrap();
         let mut seen = Vec::new();
-        let size = pieces::<Error>(open(), file.path(), |piece| {
-            seen.extend_from_slice(piece);
+        let size = chunks::<Error>(open(), file.path(), |chunk| {
+            seen.extend_from_slice(chunk);
             Ok(())
         });
         assert_eq!((size.unwrap(), seen), (bytes.len() as u64, bytes));
         let enough = || Error::Folder { path: file.path().to_owned() };
-        assert!(matches!(pieces(open(), file.path(), |_| Err(enough())), Err(Error::Folder { .. })));
+        assert!(matches!(chunks(open(), file.path(), |_| Err(enough())), Err(Error::Folder { .. })));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::recording::stream::{Next, READ_SIZE, Stream};
 
 /// A reader of all streams of an agent.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct MergedStreams {
     streams: Vec<Stream>,
     buffer: Vec<u8>,
     has_said_hello: bool,
@@ -20,8 +20,8 @@ pub(crate) struct Pieces {
 
 /// A part of a stream, or its end.
 #[derive(Debug)]
-pub(crate) struct Piece<'p> {
-    /// The index of the stream, for [`Pieces::stop`].
+pub(crate) struct StreamChunk<'p> {
+    /// The index of the stream, for [`MergedStreams::stop`].
     pub(crate) stream: usize,
     pub(crate) name: &'p StreamName,
     pub(crate) at: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Piece<'p> {
     pub(crate) has_index: bool,
 }
 
-impl Pieces {
+impl MergedStreams {
     pub(crate) fn open(recorded: &RecordedAgent) -> Result<Self, Error> {
         let streams = recorded.streams.iter().map(Stream::open).collect::<Result<_, _>>()?;
         Ok(Self { streams, buffer: vec![0; READ_SIZE], has_said_hello: false })
@@ -45,7 +45,7 @@ impl Pieces {
     ///
     /// # Errors
     /// Fails if a file cannot be read.
-    pub(crate) fn next(&mut self) -> Result<Option<Piece<'_>>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<StreamChunk<'_>>, Error> {
         let Some((index, at)) = self.earliest() else { return Ok(None) };
         let Some(stream) = self.streams.get_mut(index) else { return Ok(None) };
         let bytes = if let Next::End(_) = stream.next() {
@@ -59,7 +59,7 @@ impl Pieces {
         let name = &stream.files.name;
         let is_hello = (name.connection, name.side) == (Connection::Control, Side::Agent);
         self.has_said_hello |= is_hello && bytes.is_some_and(|bytes| !bytes.is_empty());
-        Ok(Some(Piece { stream: index, name, at, bytes, has_index: stream.has_index() }))
+        Ok(Some(StreamChunk { stream: index, name, at, bytes, has_index: stream.has_index() }))
     }
 
     /// Skips the rest of a stream.

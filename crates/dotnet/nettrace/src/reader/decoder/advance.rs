@@ -3,7 +3,7 @@
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes};
 
-use super::decoder::{Decoder, DecoderState, Step};
+use super::{Decoder, DecoderState, Step};
 use crate::block::Fault;
 use crate::block::blob::Blobs;
 use crate::block::netperf::{self, NetPerfEvent};
@@ -255,19 +255,10 @@ impl Decoder {
             Some(false) => {}
         }
         let at = self.here();
-        let size = Bytes::new(pending).u32("event size").unwrap_or(0);
-        let limit = self.limits.max_block;
-        let place = match netperf::frame(pending, 0) {
-            _ if size > limit => {
-                let kind = DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() };
-                return Err(self.give_up(window, at, DecodeError::new(at, "event size", kind).into()));
-            }
-            Ok(place) => place,
-            Err(fault) if fault.is_incomplete() => return Ok(Step::NeedsInput),
-            Err(fault) => {
-                let error = fault.into_error(at + pending.len() as u64);
-                return Err(self.give_up(window, at, error.into()));
-            }
+        let place = match netperf::unframed(pending, at, self.limits.max_block) {
+            Ok(Some(place)) => place,
+            Ok(None) => return Ok(Step::NeedsInput),
+            Err(error) => return Err(self.give_up(window, at, error.into())),
         };
         self.block = place.end;
         self.release = place.end;

@@ -3,14 +3,16 @@
 /// The minimum number of equal letters of two words that differ in their endings.
 const MIN_STEM: usize = 4;
 
-/// Returns the nearest name, if it is near enough: at most 2 letters differ, and fewer than half; or only the ending
-/// differs, such as `retry` for `retries` and `timeout` for `timeout-per-test`.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.to_ascii_lowercase();
-    let lower = |known: &'a str| (known.to_ascii_lowercase(), known);
+/// Returns the nearest of the known names, in any case, if it is near enough: at most 2 letters or a third differ, and fewer
+/// than half; or only the ending differs, such as `retry` for `retries` and `timeout` for `timeout-per-test`. `None` if no name
+/// is near.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let lower = |known: &'a str| (known.to_lowercase(), known);
     let near = known.into_iter().map(lower).filter_map(|(lower, known)| {
-        let differ = strsim::levenshtein(&lower, &name);
-        let is_near = differ <= 2 && differ * 2 < known.chars().count().max(2);
+        let differ = strsim::osa_distance(&lower, &name);
+        let length = known.chars().count();
+        let is_near = differ <= 2.max(length / 3) && differ * 2 < length.max(2);
         // Two typing errors are nearer than a different ending.
         (is_near || is_same_stem(&lower, &name)).then_some((!is_near, differ, known))
     });
