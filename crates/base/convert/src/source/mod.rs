@@ -20,6 +20,7 @@
 //! - [`inspect`] lists the blocks of a file, including damaged ones; [`pieces`] returns its bytes.
 //! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
 //!   tools are detected and rejected ([`ForeignFile`]).
+//! - [`read_heap`] reads the graph of a heap from a heap dump or a recording.
 //! - [`ProfileSource`] is a recording of any kind that has profiles; a [`Recording`] is one.
 //!
 //! This module neither interprets events nor writes files.
@@ -27,6 +28,7 @@
 mod budget;
 mod error;
 mod foreign;
+mod heap;
 mod parallel;
 mod pieces;
 mod profiles;
@@ -34,6 +36,7 @@ mod recording;
 
 pub use error::Error;
 pub use foreign::ForeignFile;
+pub use heap::{Heap, HeapFormat, is_heap_file, read_heap};
 pub use pieces::{inspect, inspect_opened, open_input, pieces};
 pub use profiles::{ProfileForm, ProfileSource, SourceProfile, has_view};
 pub use recording::{Partial, Reason, Recording};

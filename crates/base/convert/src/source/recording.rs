@@ -191,20 +191,35 @@ impl Recording {
     /// # Errors
     /// If the file cannot be read or is not a recording.
     pub fn read(&mut self, mut visit: impl FnMut(&StreamItem<'_>)) -> Result<(), Error> {
-        self.pieces(|recording, piece| {
-            if piece.is_empty() {
-                recording.reader.finish();
+        self.pieces(|recording, piece| recording.items(piece, &mut visit))?;
+        self.must_have_header()
+    }
+
+    /// Passes the items of the next piece to `visit`; the last piece is empty.
+    pub(super) fn items(
+        &mut self,
+        piece: &[u8],
+        visit: &mut dyn FnMut(&StreamItem<'_>),
+    ) -> Result<(), Error> {
+        if piece.is_empty() {
+            self.reader.finish();
+        }
+        let Self { reader, path, start, .. } = self;
+        let mut items = reader.items(piece);
+        // The reader continues after a damaged block and records the damage.
+        while let Err(error) = items.for_each(|item| visit(&item)) {
+            if items.header().is_none() {
+                return Err(no_recording(path, start, error));
             }
-            let Self { reader, path, start, .. } = recording;
-            let mut items = reader.items(piece);
-            // The reader continues after a damaged block and records the damage.
-            while let Err(error) = items.for_each(|item| visit(&item)) {
-                if items.header().is_none() {
-                    return Err(no_recording(path, start, error));
-                }
-            }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    pub(super) fn must_have_header(&self) -> Result<(), Error> {
+        match self.header() {
+            Some(_) => Ok(()),
+            None => Err(Error::NoHeader { path: self.path.clone() }),
+        }
     }
 
     /// Passes all readable items to `visit` in time order. An error of `visit` stops reading.
@@ -215,7 +230,7 @@ impl Recording {
         &mut self,
         mut visit: impl FnMut(&StreamItem<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.pieces(|recording, piece| {
+        self.pieces::<E>(|recording, piece| {
             let Self { in_order, path, start, .. } = recording;
             let reader = in_order.get_or_insert_default();
             if piece.is_empty() {
@@ -236,7 +251,8 @@ impl Recording {
                     return Err(no_recording(path, start, error).into());
                 }
             }
-        })
+        })?;
+        Ok(self.must_have_header()?)
     }
 
     /// Reads all items into `whole`, with several threads if the file is large enough. `part` creates the observer of a
@@ -265,7 +281,7 @@ impl Recording {
     }
 
     /// Reads the file and passes its pieces to `take`, followed by an empty one.
-    fn pieces<E: From<Error>>(
+    pub(super) fn pieces<E: From<Error>>(
         &mut self,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -301,13 +317,9 @@ impl Recording {
             self.read = offset;
             take(self, piece.get(..n).unwrap_or_default())?;
             if n == 0 {
-                break;
+                return Ok(());
             }
         }
-        if self.header().is_none() {
-            return Err(Error::NoHeader { path: self.path.clone() }.into());
-        }
-        Ok(())
     }
 
     fn unreadable(&self, error: io::Error) -> Error {
@@ -373,6 +385,11 @@ impl Recording {
             && file.seek(SeekFrom::Start(offset)).is_ok()
             && file.read_exact(&mut magic).is_ok()
             && (magic == *b"Nettrace" || magic == *b"\x14\0\0\0!Fas")
+    }
+
+    /// Returns where and why reading was stopped before the end. `None` if it was not.
+    pub(super) fn stopped(&self) -> Option<Partial> {
+        self.stopped_by_limit.clone()
     }
 
     /// Returns whether blocks were skipped, so that not all [lost](Self::lost) events need to have been dropped by the
