@@ -4,7 +4,7 @@
 //! with path compression, whose time is at most proportional to `E log N` for every graph. Object numbers are replaced by
 //! the order of a depth-first search, in which 0 is a virtual root that references all roots.
 
-use crate::dense::{at, set, small, starts};
+use crate::dense::{at, set, small};
 use crate::{Graph, ObjectId};
 
 /// No object, or no place.
@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 /// The dominator tree of the reachable objects, and what each object keeps alive alone.
 ///
-/// Takes 20 bytes an object, and while it is built about 30 bytes more and 4 bytes a reference.
+/// Takes 20 bytes an object, and while it is built about 40 bytes more and 4 bytes a reference.
 #[derive(Debug, Clone)]
 pub struct Dominators {
     /// The search number of each object; 0 if no root reaches it.
@@ -28,8 +28,10 @@ pub struct Dominators {
 impl Dominators {
     /// Computes the dominators of a graph.
     pub fn new(graph: &Graph) -> Self {
-        let Search { numbers, objects, parents } = Search::new(graph);
-        let immediate = immediate(graph, &numbers, &objects, &parents);
+        let search = Search::new(graph);
+        let immediate = immediate(&search);
+        let Search { reached, objects, .. } = search;
+        let numbers = reached.into_iter().map(|it| it.number).collect();
         let size = |number: usize| objects.get(number).map_or(0, |object| graph.size_of(*object));
         let mut retained: Vec<u64> =
             (0..objects.len()).map(|number| if number == 0 { 0 } else { size(number) }).collect();
@@ -102,18 +104,29 @@ impl Dominators {
     }
 }
 
+/// What the search knows of an object. Both numbers are in one place because all references lead here.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reached {
+    /// The search number; 0 if no root reaches the object.
+    number: u32,
+    /// The number of references to the object; later the end of these references in [`Search::sources`].
+    place: u32,
+}
+
 /// A depth-first search from all roots.
 struct Search {
-    numbers: Vec<u32>,
+    reached: Vec<Reached>,
     objects: Vec<ObjectId>,
     /// The search numbers of the parents in the search tree.
     parents: Vec<u32>,
+    /// The search numbers of the objects that reference each object, in the order of objects.
+    sources: Vec<u32>,
 }
 
 impl Search {
     fn new(graph: &Graph) -> Self {
-        let mut search =
-            Self { numbers: vec![0; graph.type_of.len()], objects: vec![NONE], parents: vec![0] };
+        let reached = vec![Reached::default(); graph.type_of.len()];
+        let mut search = Self { reached, objects: vec![NONE], parents: vec![0], sources: Vec::new() };
         // The search number, and the place of its next reference.
         let mut path: Vec<(u32, u32)> = Vec::new();
         for root in &graph.roots {
@@ -133,140 +146,139 @@ impl Search {
                 found = search.enter(target, parent);
             }
         }
+        search.find_sources(graph);
         search
     }
 
-    /// Numbers an object. `None` if it has a number.
+    /// Counts a reference to an object. Numbers the object and returns its number if it has none.
     #[inline]
     fn enter(&mut self, object: ObjectId, parent: u32) -> Option<u32> {
-        let number = small(self.objects.len());
-        let place = self.numbers.get_mut(object as usize).filter(|place| **place == 0)?;
-        *place = number;
+        let reached = self.reached.get_mut(object as usize)?;
+        reached.place = reached.place.saturating_add(1);
+        if reached.number != 0 {
+            return None;
+        }
+        reached.number = small(self.objects.len());
         self.objects.push(object);
         self.parents.push(parent);
-        Some(number)
+        Some(reached.number)
     }
-}
 
-/// The objects that reference each object, by search numbers.
-struct Predecessors {
-    starts: Vec<u32>,
-    all: Vec<u32>,
-}
-
-impl Predecessors {
-    fn new(graph: &Graph, numbers: &[u32], objects: &[ObjectId]) -> Self {
-        let mut counts = vec![0u32; objects.len()];
-        let targets =
-            |number: u32| graph.references_of(at(objects, number)).iter().map(|it| at(numbers, *it));
-        let roots = || graph.roots.iter().map(|root| at(numbers, root.object));
-        let reached = 1..small(objects.len());
-        for target in roots().chain(reached.clone().flat_map(targets)) {
-            let count = at(&counts, target).saturating_add(1);
-            set(&mut counts, target, count);
+    fn find_sources(&mut self, graph: &Graph) {
+        let mut start = 0u32;
+        for reached in &mut self.reached {
+            let count = reached.place;
+            reached.place = start;
+            start = start.saturating_add(count);
         }
-        let starts = starts(counts);
-        let mut cursors = starts.clone();
-        let mut all = vec![0; starts.last().copied().unwrap_or(0) as usize];
-        let mut add = |number: u32, target: u32| {
-            let place = at(&cursors, target);
-            set(&mut all, place, number);
-            set(&mut cursors, target, place.saturating_add(1));
+        let mut sources = vec![0; start as usize];
+        let mut add = |source: u32, target: ObjectId| {
+            if let Some(reached) = self.reached.get_mut(target as usize) {
+                set(&mut sources, reached.place, source);
+                reached.place = reached.place.saturating_add(1);
+            }
         };
-        roots().for_each(|target| add(0, target));
-        reached.for_each(|number| targets(number).for_each(|target| add(number, target)));
-        Self { starts, all }
+        graph.roots.iter().for_each(|root| add(0, root.object));
+        for (number, object) in (0..).zip(&self.objects).skip(1) {
+            graph.references_of(*object).iter().for_each(|target| add(number, *target));
+        }
+        self.sources = sources;
     }
 
+    /// Returns the search numbers of the objects that reference an object.
     #[inline]
-    fn of(&self, number: u32) -> &[u32] {
-        let (start, end) = (at(&self.starts, number), at(&self.starts, number.saturating_add(1)));
-        self.all.get(start as usize..end as usize).unwrap_or_default()
+    fn sources_of(&self, object: ObjectId) -> &[u32] {
+        let start = object.checked_sub(1).map_or(0, |before| at(&self.reached, before).place);
+        let end = at(&self.reached, object).place;
+        self.sources.get(start as usize..end as usize).unwrap_or_default()
     }
+}
+
+/// What the algorithm knows of a number.
+#[derive(Debug, Clone, Copy, Default)]
+struct Vertex {
+    /// The next number on the compressed path to the root of the tree in the forest.
+    ancestor: u32,
+    /// The number on that path whose semidominator is the smallest, and its semidominator.
+    label: u32,
+    least: u32,
+    semi: u32,
 }
 
 /// The forest of the algorithm, with paths that become shorter with every question.
 struct Forest {
-    ancestors: Vec<u32>,
-    /// The number on the compressed path whose semidominator is the smallest.
-    labels: Vec<u32>,
-    semi: Vec<u32>,
+    vertices: Vec<Vertex>,
     path: Vec<u32>,
 }
 
 impl Forest {
-    /// Returns the number with the smallest semidominator on the path to the root of the tree in the forest.
+    /// Returns the number with the smallest semidominator on the path to the root of the tree in the forest, and its
+    /// semidominator.
     #[inline]
-    fn eval(&mut self, number: u32) -> u32 {
-        if at(&self.ancestors, number) != NONE {
-            self.compress(number);
+    fn eval(&mut self, number: u32) -> (u32, u32) {
+        let vertex = at(&self.vertices, number);
+        if vertex.ancestor == NONE {
+            return (vertex.label, vertex.least);
         }
-        at(&self.labels, number)
+        self.compress(number, vertex)
     }
 
-    fn compress(&mut self, number: u32) {
-        let mut number = number;
+    fn compress(&mut self, number: u32, vertex: Vertex) -> (u32, u32) {
+        let (mut number, mut vertex) = (number, vertex);
+        // The last vertex of the path whose ancestor is not the root of its tree.
         loop {
-            let ancestor = at(&self.ancestors, number);
-            if at(&self.ancestors, ancestor) == NONE {
+            let ancestor = at(&self.vertices, vertex.ancestor);
+            if ancestor.ancestor == NONE {
                 break;
             }
             self.path.push(number);
-            number = ancestor;
+            (number, vertex) = (vertex.ancestor, ancestor);
         }
+        let mut above = vertex;
         while let Some(number) = self.path.pop() {
-            let ancestor = at(&self.ancestors, number);
-            let label = at(&self.labels, ancestor);
-            if at(&self.semi, label) < at(&self.semi, at(&self.labels, number)) {
-                set(&mut self.labels, number, label);
+            let Some(vertex) = self.vertices.get_mut(number as usize) else { continue };
+            if above.least < vertex.least {
+                (vertex.label, vertex.least) = (above.label, above.least);
             }
-            let next = at(&self.ancestors, ancestor);
-            set(&mut self.ancestors, number, next);
+            vertex.ancestor = above.ancestor;
+            above = *vertex;
         }
+        (above.label, above.least)
     }
 }
 
 /// Returns the immediate dominators by search number.
-fn immediate(graph: &Graph, numbers: &[u32], objects: &[ObjectId], parents: &[u32]) -> Vec<u32> {
+fn immediate(search: &Search) -> Vec<u32> {
+    let Search { objects, parents, .. } = search;
     let count = small(objects.len());
-    let predecessors = Predecessors::new(graph, numbers, objects);
-    let mut forest = Forest {
-        ancestors: vec![NONE; objects.len()],
-        labels: (0..count).collect(),
-        semi: (0..count).collect(),
-        path: Vec::new(),
-    };
+    let vertex = |number| Vertex { ancestor: NONE, label: number, least: number, semi: number };
+    let mut forest = Forest { vertices: (0..count).map(vertex).collect(), path: Vec::new() };
     let mut dominators = vec![0; objects.len()];
     // The numbers whose semidominator is a number, as linked lists.
     let (mut first, mut next) = (vec![NONE; objects.len()], vec![NONE; objects.len()]);
     for number in (1..count).rev() {
         let parent = at(parents, number);
         let mut semi = parent;
-        for predecessor in predecessors.of(number) {
-            let least = if *predecessor <= number {
-                *predecessor
-            } else {
-                let label = forest.eval(*predecessor);
-                at(&forest.semi, label)
-            };
+        for source in search.sources_of(at(objects, number)) {
+            // A smaller number is not in the forest yet, and is its own semidominator.
+            let least = if *source <= number { *source } else { forest.eval(*source).1 };
             semi = semi.min(least);
         }
-        set(&mut forest.semi, number, semi);
+        set(&mut forest.vertices, number, Vertex { ancestor: parent, label: number, least: semi, semi });
         set(&mut next, number, at(&first, semi));
         set(&mut first, semi, number);
-        set(&mut forest.ancestors, number, parent);
         let mut waiting = at(&first, parent);
         set(&mut first, parent, NONE);
         while waiting != NONE {
-            let label = forest.eval(waiting);
-            let is_smaller = at(&forest.semi, label) < at(&forest.semi, waiting);
+            let (label, least) = forest.eval(waiting);
+            let is_smaller = least < at(&forest.vertices, waiting).semi;
             set(&mut dominators, waiting, if is_smaller { label } else { parent });
             waiting = at(&next, waiting);
         }
     }
     for number in 1..count {
         let dominator = at(&dominators, number);
-        if dominator != at(&forest.semi, number) {
+        if dominator != at(&forest.vertices, number).semi {
             let dominator = at(&dominators, dominator);
             set(&mut dominators, number, dominator);
         }
