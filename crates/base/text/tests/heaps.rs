@@ -47,14 +47,35 @@ fn text(document: &HeapDocument, rows: usize) -> String {
 
 #[test]
 fn types_and_repeated_texts() {
-    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, None), 9), @"");
+    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, None), 9), @r"
+    4 objects, 5.0 MB; no root reaches 1 of them (16 B)
+    Roots: 1 stack, 1 static
+
+    COUNT    SIZE  RETAINED  TYPE
+        2  5.0 MB    5.0 MB  byte[]\u{1b}[2J
+        1    24 B    5.0 MB  app!app.Cache
+        1     8 B       8 B  (unknown)
+
+    2 texts of strings in more than one array (192 B could be saved)
+
+    WASTED  COPIES  TEXT
+      96 B       3  hello\n
+      96 B       3  a long…
+    ");
     let by_retained = text(&document(heap(), TypeOrder::Retained, None), 1);
     assert!(by_retained.contains("app!app.Cache\n… and 2 more types\n"), "{by_retained}");
 }
 
 #[test]
 fn paths_from_a_root() {
-    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, Some("0x4000")), 9), @"");
+    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, Some("0x4000")), 9), @r"
+    A shortest path from a root to 0x4000:
+
+    ADDRESS  SIZE  RETAINED  OBJECT
+                             root: static app.Cache.All
+    0x1000   24 B    5.0 MB  app!app.Cache
+    0x4000    8 B       8 B  (unknown) (dependent handle)
+    ");
     for (target, answer) in [
         ("0x3000", "No root reaches the object at 0x3000.\n"),
         ("x\u{1b}", "No root reaches an object of type x\\u{1b}.\n"),
@@ -69,7 +90,29 @@ fn documents() {
     document.limit(1);
     let mut json = Vec::new();
     json::write_document(&mut json, &document).unwrap();
-    insta::assert_snapshot!(String::from_utf8(json).unwrap(), @"");
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let path = serde_json::json!({
+        "to": "app.Cache",
+        "root": {"kind": "static", "name": "app.Cache.All"},
+        "objects": [{
+            "address": "0x1000", "type": "app.Cache", "module": "app", "bytes": 24, "retained_bytes": 5_000_032,
+            "dependent": false,
+        }],
+    });
+    let text = serde_json::json!({"text": "hello\n", "truncated": false, "copies": 3, "wasted_bytes": 96});
+    let expected = serde_json::json!({
+        "schema": "runtap.heap/1", "file": "a.hprof", "format": "hprof", "kind": "jvm", "objects": 4,
+        "bytes": 5_000_048, "complete": true, "incomplete_reason": null, "references": 2, "reachable_objects": 3,
+        "reachable_bytes": 5_000_032, "weak_references": 0, "dependent_handles": 1,
+        "roots": [{"kind": "stack", "count": 1}, {"kind": "static", "count": 1}],
+        "types_count": 3,
+        "types": [{
+            "type": "byte[]\u{1b}[2J", "module": null, "count": 2, "bytes": 5_000_016, "retained_bytes": 5_000_000,
+        }],
+        "repeated_texts": {"arrays": 12, "wasted_bytes": 192, "texts_count": 2, "texts": [text]},
+        "path": path, "lost": 0, "partial": null,
+    });
+    assert_eq!(json, expected);
     assert_eq!(document.missing(), None);
 }
 

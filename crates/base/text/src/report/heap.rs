@@ -255,7 +255,7 @@ impl Print for HeapDocument {
         let unreachable = self.objects.saturating_sub(self.reachable_objects);
         if unreachable > 0 {
             let bytes = Bytes(self.bytes.saturating_sub(self.reachable_bytes));
-            write!(out, "; {} of them ({bytes}) that no root reaches", Count(unreachable))?;
+            write!(out, "; no root reaches {} of them ({bytes})", Count(unreachable))?;
         }
         let roots: Vec<String> =
             self.roots.iter().map(|it| format!("{} {}", Count(it.count), it.kind)).collect();
@@ -283,7 +283,7 @@ impl Print for HeapDocument {
         let wasted = Bytes(texts.wasted_bytes);
         writeln!(
             out,
-            "\n{} of strings in several arrays ({wasted} could be saved)\n",
+            "\n{} of strings in more than one array ({wasted} could be saved)\n",
             Things(texts.texts_count as u64, "text")
         )?;
         let columns = [Column::number("WASTED"), Column::number("COPIES"), Column::text("TEXT")];
