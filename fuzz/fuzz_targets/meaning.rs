@@ -3,11 +3,11 @@
 #![no_main]
 
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
-use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
+use runtap_clr::{DotnetTraceBuilder, HeapEvents, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::{EventToWrite, Metadata, Observe, Reader, StreamItem, TraceHeader, Writer};
 
-const KINDS: [(&str, &str, &[u32]); 6] = [
+const KINDS: [(&str, &str, &[u32]); 7] = [
     (
         "Microsoft-Windows-DotNETRuntime",
         "",
@@ -21,6 +21,8 @@ const KINDS: [(&str, &str, &[u32]); 6] = [
     ("Microsoft-DotNETCore-EventPipe", "", &[1]),
     ("System.Threading.Tasks.TplEventSource", "", &[7, 8, 9, 10, 11, 12, 14, 15, 17]),
     ("Universal.Events", "cpu", &[1]),
+    // The events of a heap.
+    ("Microsoft-Windows-DotNETRuntime", "", &[15, 16, 17, 18, 19, 36, 37, 38]),
 ];
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -75,7 +77,7 @@ fn look(bytes: &[u8], choice: u8) {
             let _ = collector.finish();
         }};
     }
-    match choice % 19 {
+    match choice % 20 {
         0 => report!(Gc),
         1 => report!(Exceptions),
         2 => report!(Locks),
@@ -94,6 +96,13 @@ fn look(bytes: &[u8], choice: u8) {
             read(bytes, |item| builder.item(item));
             builder.cut_off();
             let _ = builder.finish(&ProfileOptions::default());
+        }
+        19 => {
+            let mut events = HeapEvents::new();
+            read(bytes, |item| events.item(item));
+            if let Some(graph) = events.finish() {
+                assert!(graph.object_count() as usize <= bytes.len());
+            }
         }
         n => {
             let mut builder = ProfileBuilder::of(View::ALL[usize::from(n - 10)]);

@@ -22,6 +22,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-bytefrog-proto", 1),
     ("runtap-classfile", 1),
     ("runtap-diag-proto", 1),
+    ("runtap-heap", 1),
     ("runtap-mtp-proto", 1),
     ("runtap-nettrace", 1),
     ("runtap-objfile", 1),
@@ -66,7 +67,7 @@ const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag
 /// sinks use only the model; texts are made from results.
 const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
-    ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
+    ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model", "runtap-heap"]),
     ("runtap-sinks", &["runtap-model"]),
     ("runtap-test-report", &["runtap-test"]),
     (
@@ -74,6 +75,7 @@ const NARROW: &[(&str, &[&str])] = &[
         &[
             "runtap-nettrace",
             "runtap-convert",
+            "runtap-heap",
             "runtap-model",
             "runtap-clr",
             "runtap-bytefrog-proto",

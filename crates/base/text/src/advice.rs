@@ -4,7 +4,7 @@ use std::error::Error;
 
 use runtap_clr::report::ReportKind;
 use runtap_convert::failure::{Failure, SinkError};
-use runtap_model::View;
+use runtap_model::{Message, Trace, View};
 
 use crate::Missing;
 use crate::output::causes;
@@ -15,8 +15,34 @@ pub const NAMES: &str = "The runtime sends them only if the process is still run
      '--rundown false'; a truncated recording lacks them. Stop the recording first with --duration, or record with --method-names \
      (which covers methods that are compiled during the recording, but not precompiled code).";
 
+/// If the view `cpu` shows less than one in this number of all samples, a note mentions the others.
+const FEW_SAMPLES_RATIO: u64 = 10;
+
+/// Returns the view that shows the CPU samples of a trace if none was requested, and what to know about it: all samples if
+/// the view `cpu` has almost none.
+pub fn default_view(trace: &Trace) -> (View, Option<Message>) {
+    let (shown, all) = (trace.ticks(View::Cpu), trace.ticks(View::ThreadTime));
+    if trace.shows_little_in(View::Cpu) {
+        let view = View::Cpu;
+        let text = format!(
+            "only {} of {} samples are in the view '{view}', so all of them are shown; use --view cpu to show only those",
+            Count(shown),
+            Count(all)
+        );
+        return (View::ThreadTime, Some(Message::Warning(text)));
+    }
+    let message = if let Some(doubtful) = trace.doubtful_ticks() {
+        Some(Message::Warning(doubtful_samples(shown, doubtful)))
+    } else if shown > 0 && shown.saturating_mul(FEW_SAMPLES_RATIO) < all {
+        Some(Message::Note(few_samples(shown, all)))
+    } else {
+        None
+    };
+    (View::Cpu, message)
+}
+
 /// Formats the warning that the view 'cpu' shows only some of the samples.
-pub fn few_samples(shown: u64, all: u64) -> String {
+fn few_samples(shown: u64, all: u64) -> String {
     format!(
         "View 'cpu' shows {} of {} samples; the runtime marked the others as waiting. Use --view thread-time to include them.",
         Count(shown),
@@ -129,6 +155,10 @@ pub fn for_report(kind: ReportKind, view: View) -> &'static str {
         ReportKind::Logs => {
             "'runtap trace --providers Microsoft-Extensions-Logging:4:4' records log messages"
         }
+        ReportKind::Heap => {
+            "'runtap trace --providers Microsoft-Windows-DotNETRuntime:0x1980001:5' records the heap, during a collection that it \
+             requests"
+        }
         ReportKind::Events | ReportKind::Loss => "any 'runtap trace' records events",
     }
 }
@@ -165,6 +195,7 @@ fn report_subject(kind: ReportKind) -> &'static str {
         ReportKind::Events | ReportKind::Loss => "events",
         ReportKind::Counters => "counters",
         ReportKind::Logs => "log messages",
+        ReportKind::Heap => "objects of a heap",
     }
 }
 

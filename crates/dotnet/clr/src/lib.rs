@@ -8,6 +8,7 @@
 //! * [`lines`]: events as JSON Lines, CSV or text.
 //! * [`report`]: time, collections, exceptions, locks, requests, counters and logs of a recording, or of two.
 //! * [`layout`]: the blocks of a stream.
+//! * [`HeapEvents`]: the graph of the heap that a recording describes.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
 //! * [`clr`]: the events from which names and profiles are derived, as structs.
 //!
@@ -25,6 +26,7 @@ mod dotnet_trace;
 mod filter;
 mod frame;
 pub mod gc;
+mod heap;
 pub mod layout;
 pub mod lines;
 mod names;
@@ -41,6 +43,7 @@ pub use code_map::{Address, Code, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
 pub use dotnet_trace::DotnetTraceBuilder;
 pub use filter::{Filter, FilterError};
+pub use heap::{HEAP_KEYWORDS, HeapEvents};
 pub use names::{FrameText, Names};
 pub use profile::{ProfileBuilder, ProfileOptions};
 pub use record::{Member, MemberValue, Record, UtcNs};

@@ -6,6 +6,7 @@ use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 use runtap_convert::FileFormat;
+use runtap_heap::TypeOrder;
 use runtap_model::View;
 
 use super::choices::{choice, choice_of, is_dotnet_view, report_kinds};
@@ -89,6 +90,7 @@ Examples:
   runtap report trace.nettrace cpu
   runtap report trace.nettrace cpu --inclusive -n 10
   runtap report trace.nettrace gc
+  runtap report app.hprof -n 10   also of .gcdump files
   runtap report run.dir tree    a recording of 'runtap jvm hq --record'
   runtap report trace.nettrace exceptions --format json | jq '.types[].type'")]
 pub(crate) struct Report {
@@ -96,8 +98,8 @@ pub(crate) struct Report {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
-    /// What to report
-    #[arg(value_name = "KIND", value_parser = report_kinds())]
+    /// What to report [default for heap dumps: heap]
+    #[arg(value_name = "KIND", value_parser = report_kinds(), default_value = "", hide_default_value = true)]
     pub(crate) kind: String,
     /// Maximum number of rows of each list [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
@@ -108,6 +110,12 @@ pub(crate) struct Report {
     /// For cpu: samples to count [default: cpu]
     #[arg(long, value_name = "VIEW", value_parser = choice_of::<View>(is_dotnet_view))]
     pub(crate) view: Option<View>,
+    /// For heap: the number by which types are sorted [default: bytes]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<TypeOrder>())]
+    pub(crate) sort: Option<TypeOrder>,
+    /// For heap: show a shortest path from a root to an object of this type, or at this address (0x…)
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) path: Option<String>,
     #[command(flatten)]
     pub(crate) format: ResultFormat,
 }

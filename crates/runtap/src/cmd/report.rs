@@ -6,22 +6,19 @@ use runtap_clr::report::{
 };
 use runtap_clr::{EventCounts, ProfileBuilder};
 use runtap_convert::finish;
-use runtap_convert::source::Recording;
+use runtap_convert::source::{Recording, is_heap_file, read_heap};
 use runtap_model::View;
 use runtap_nettrace::{Observe, StreamItem};
-use runtap_text::document::ReportDocument;
+use runtap_text::document::{HeapDocument, ReportDocument};
 use runtap_text::{Output, Print, TextOptions, advice, conversion_message};
 
 use super::jvm;
 use super::recording::{loss_message, partial_of, warn_if_partial};
 use crate::cli;
-use crate::exit::usage;
-use runtap_text::units::Count;
+use crate::exit::{self, usage};
 
 /// The default number of rows in a table.
 const DEFAULT_ROWS: usize = 30;
-/// If the view `cpu` shows less than one in this number of all samples, a note mentions the others.
-const FEW_SAMPLES_RATIO: u64 = 10;
 
 struct Reporter<'a> {
     kind: ReportKind,
@@ -30,17 +27,17 @@ struct Reporter<'a> {
 }
 
 pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
+    let may_be_heap = options.kind.is_empty() || options.kind.eq_ignore_ascii_case("heap");
+    if (options.sort.is_some() || options.path.is_some()) && !may_be_heap {
+        return Err(usage("--sort and --path apply only to report heap"));
+    }
     if let Some(operand) = jvm::find_operand(&options.file)? {
         return jvm::report_kind(&operand, options, output);
     }
-    let kind = cli::report_kind(&options.kind)?;
-    if options.view.is_some() && kind != ReportKind::Cpu {
-        return Err(usage("--view applies only to report cpu; all other reports have a fixed view"));
-    }
-    if options.inclusive && kind != ReportKind::Cpu {
-        return Err(usage(
-            "--inclusive applies only to report cpu; all other reports count events, not stacks",
-        ));
+    let is_heap = options.kind.is_empty() && is_heap_file(&options.file);
+    let kind = if is_heap { ReportKind::Heap } else { cli::report_kind(&options.kind)? };
+    if (options.view.is_some() || options.inclusive) && kind != ReportKind::Cpu {
+        return Err(usage("--view and --inclusive apply only to report cpu; all other reports count events"));
     }
     let reporter = Reporter { kind, options, output };
     match kind {
@@ -55,6 +52,7 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
         ReportKind::Counters => reporter.report_collected::<Counters>(),
         ReportKind::Logs => reporter.report_collected::<Logs>(),
         ReportKind::Events => reporter.report_collected::<EventCounts>(),
+        ReportKind::Heap => reporter.heap(),
         ReportKind::Loss => {
             reporter.read(Loss::default(), Loss::item, |it, recording| it.report(recording.lost()))
         }
@@ -85,27 +83,9 @@ impl Reporter<'_> {
             let trace = finish(builder, recording);
             let notes = runtap_convert::notes(&trace);
             self.output.messages(notes.iter().filter_map(conversion_message));
-            // Show all samples if the view has almost none.
-            let view = if self.options.view.is_none() && trace.shows_little_in(view) {
-                self.output.warning(format_args!(
-                    "only {} of {} samples are in the view '{view}', so all of them are shown; use --view cpu to show only those",
-                    Count(trace.ticks(view)),
-                    Count(trace.ticks(View::ThreadTime))
-                ));
-                View::ThreadTime
-            } else {
-                if self.options.view.is_none()
-                    && let Some(doubtful) = trace.doubtful_ticks()
-                {
-                    self.output.warning(advice::doubtful_samples(trace.ticks(view), doubtful));
-                } else if self.options.view.is_none() && view == View::Cpu {
-                    let (shown, all) = (trace.ticks(view), trace.ticks(View::ThreadTime));
-                    if shown > 0 && shown.saturating_mul(FEW_SAMPLES_RATIO) < all {
-                        self.output.note(advice::few_samples(shown, all));
-                    }
-                }
-                view
-            };
+            let (view, message) =
+                self.options.view.map_or_else(|| advice::default_view(&trace), |view| (view, None));
+            self.output.messages(message);
             CpuReport::new(&trace, view, self.options.inclusive)
         })
     }
@@ -125,6 +105,19 @@ impl Reporter<'_> {
         self.read(both, item, |(locks, builder), recording| {
             ContentionReport::new(locks.finish(), &finish(builder, recording))
         })
+    }
+
+    fn heap(&self) -> anyhow::Result<u8> {
+        let Self { options, output, .. } = self;
+        let (order, path) = (options.sort.unwrap_or_default(), options.path.as_deref());
+        let mut report = HeapDocument::new(&options.file, read_heap(&options.file)?, order, path);
+        report.limit(options.number.filter(|_| output.json()).unwrap_or(usize::MAX));
+        let rows = table_options(options.number, *output);
+        let shown = if output.json() { output.document(&report) } else { output.print(&report, &rows) };
+        shown?;
+        let Some(reason) = report.missing() else { return Ok(exit::OK) };
+        output.warning(format_args!("{} is partial: {reason}", options.file.display()));
+        Ok(exit::PARTIAL)
     }
 
     fn print(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {

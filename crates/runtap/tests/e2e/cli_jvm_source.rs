@@ -131,7 +131,7 @@ fn a_recording_has_the_views_and_reports_of_its_kind() {
     assert!(unknown.starts_with(listed), "{unknown}");
     let unknown = fails(&["report", file, "tree"]);
     let listed = "error: invalid value 'tree' for '<KIND>'\n  [possible values: cpu, gc, alloc, exceptions, contention, \
-                  jit, threadpool, http, events, loss, counters, logs]\n";
+                  jit, threadpool, http, events, loss, counters, logs, heap]\n";
     assert!(unknown.starts_with(listed), "{unknown}");
     assert!(unknown.ends_with("\nFor more information, try '--help'.\n"), "{unknown}");
 

@@ -485,3 +485,51 @@ fn tables_are_short_and_count_omitted_rows() {
     runtap(["report", file, "gc", "--inclusive"]).expect_code(2).says("cpu");
     runtap(["report", file, "nonsense"]).expect_code(2).says("exceptions");
 }
+
+#[test]
+fn heaps_are_reported_from_recordings_and_heap_graphs() {
+    let _machine = beside_others();
+    let folder = folder();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let recording = file("heap.nettrace", &require!(shared_data("nettrace/net10/heap-bigheap.nettrace.zst")));
+    let report = runtap(["report", &recording, "heap", "--format", "json", "-n", "3"]).expect_code(0).json();
+    assert_eq!((&report["schema"], &report["format"]), (&json!("runtap.heap/1"), &json!("nettrace")));
+    let numbers =
+        ["objects", "bytes", "complete", "kind", "partial", "lost"].map(|name| report[name].clone());
+    assert_eq!(json!(numbers), json!([3_849, 2_224_949, true, "dotnet", null, 0]));
+    let types = report["types"].as_array().unwrap();
+    assert_eq!((types.len(), report["types_count"].as_u64().unwrap() > 100), (3, true));
+    assert!(types.is_sorted_by_key(|row| std::cmp::Reverse(row["bytes"].as_u64())));
+    let text =
+        runtap(["report", &recording, "heap", "--sort", "count", "-n", "1"]).expect_code(0).stdout.clone();
+    assert!(text.starts_with("3,849 objects, 2.2 MB"), "{text}");
+    assert!(text.contains("COUNT") && text.contains("more types (-n shows more)"), "{text}");
+
+    // A file that contains only a heap needs no kind.
+    let graph = file("old.gcdump", &require!(shared_data("nettrace/test1.gcdump.zst")));
+    let report = runtap(["report", &graph, "--format", "json"]).expect_code(0).json();
+    assert_eq!((&report["objects"], &report["format"]), (&json!(6_482), &json!("gcdump")));
+    let cut = fs::read(&graph).unwrap();
+    let cut = file("cut.gcdump", &cut[..cut.len() / 2]);
+    let done = runtap(["report", &cut, "heap"]).expect_code(5);
+    assert!(done.stderr.contains("cut.gcdump is partial: truncated"), "{}", done.stderr);
+
+    for (arguments, error) in [
+        (&["report", &*recording][..], "a value is required for '<KIND>'"),
+        (&["report", &*recording, "gc", "--sort", "count"], "--sort and --path apply only to report heap"),
+        (&["report", &*graph, "gc"], "is a heap graph (gcdump), not a recording"),
+    ] {
+        let done = runtap(arguments).expect_code(2);
+        assert!(done.stderr.contains(error), "{}", done.stderr);
+    }
+    let empty = file("gc.nettrace", &require!(shared_data("nettrace/net10/meters.nettrace.zst")));
+    let text = runtap(["report", &empty, "heap"]).expect_code(0).stdout.clone();
+    assert!(
+        text.starts_with("No objects of a heap in this recording") && text.contains("0x1980001"),
+        "{text}"
+    );
+}

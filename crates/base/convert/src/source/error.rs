@@ -46,6 +46,14 @@ pub enum Error {
         /// What is wrong, and at which offset.
         error: runtap_nettrace::Error,
     },
+    /// The file starts like a heap dump, but is none.
+    #[error("{} can't be read as a heap dump: {error}", path.display())]
+    Heap {
+        /// Path, as specified.
+        path: PathBuf,
+        /// What is wrong, and at which offset.
+        error: runtap_heap::DecodeError,
+    },
     /// The file ends before the end of its header.
     #[error("{} ends before its header: it has no events", path.display())]
     NoHeader {

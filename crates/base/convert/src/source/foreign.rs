@@ -8,6 +8,8 @@ use runtap_os::compressed::START_BYTES;
 pub enum ForeignFile {
     /// A heap graph of dotnet-gcdump.
     GcDump,
+    /// A heap dump of a JVM.
+    Hprof,
     /// PerfView's converted form of a recording.
     Etlx,
     /// A trace of Event Tracing for Windows.
@@ -35,12 +37,13 @@ impl ForeignFile {
     pub fn of(start: &[u8]) -> Option<Self> {
         let start = start.get(..START_BYTES).unwrap_or(start);
         let has = |text: &[u8]| start.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text));
-        let magics: [(&[u8], Self); 6] = [
+        let magics: [(&[u8], Self); 7] = [
             (b"PK\x03\x04", Self::Zip),
             (b"\x7fELF", Self::Elf),
             (b"MDMP", Self::Minidump),
             (b"PERFILE2", Self::Perf),
             (b"FLR\0", Self::Jfr),
+            (runtap_heap::hprof::MAGIC, Self::Hprof),
             (b"\x48\0\0\0\x02\0", Self::Etl),
         ];
         if let Some((_, kind)) = magics.into_iter().find(|(magic, _)| start.starts_with(magic)) {
@@ -68,6 +71,7 @@ impl ForeignFile {
     pub fn name(self) -> &'static str {
         match self {
             Self::GcDump => "a heap graph (gcdump)",
+            Self::Hprof => "a heap dump (hprof)",
             Self::Etlx => "PerfView's converted form of a recording (etlx)",
             Self::Etl => "a trace of Event Tracing for Windows (etl)",
             Self::Speedscope => "a speedscope profile",
@@ -84,7 +88,7 @@ impl ForeignFile {
     /// Suggests what to do with the file.
     pub fn advice(self) -> &'static str {
         match self {
-            Self::GcDump => "open it with 'dotnet-gcdump report', PerfView or Visual Studio",
+            Self::GcDump | Self::Hprof => "'runtap report FILE heap' reports on heaps",
             Self::Etlx => "specify the .nettrace file that it was converted from",
             Self::Etl => "open it with PerfView or Windows Performance Analyzer",
             Self::Speedscope => {

@@ -20,6 +20,7 @@
 //! - [`inspect`] lists the blocks of a file, including damaged ones; [`chunks`] returns its bytes.
 //! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
 //!   tools are detected and rejected ([`ForeignFile`]).
+//! - [`read_heap`] reads the graph of a heap from a heap dump or a recording.
 //! - [`ProfileSource`] is a recording of any kind that has profiles; a [`Recording`] is one.
 //!
 //! This module neither interprets events nor writes files.
@@ -28,6 +29,7 @@ mod budget;
 mod chunks;
 mod error;
 mod foreign;
+mod heap;
 mod parallel;
 mod profiles;
 mod recording;
@@ -35,6 +37,7 @@ mod recording;
 pub use chunks::{chunks, inspect, inspect_opened, open_input};
 pub use error::Error;
 pub use foreign::ForeignFile;
+pub use heap::{Heap, HeapFormat, is_heap_file, read_heap};
 pub use profiles::{ProfileForm, ProfileSource, SourceProfile, has_view};
 pub use recording::{Partial, Reason, Recording};
 pub use runtap_os::compressed::{Compression, Input, MaxSize, TooLarge};

@@ -190,22 +190,37 @@ impl Recording {
     ///
     /// # Errors
     /// If the file cannot be read or is not a recording.
-    // Dynamic: the reader is 15 kB of code for each type of visitor.
     pub fn read(&mut self, visit: &mut dyn FnMut(&StreamItem<'_>)) -> Result<(), Error> {
-        self.chunks(|recording, chunk| {
-            if chunk.is_empty() {
-                recording.reader.finish();
+        self.chunks(|recording, chunk| recording.items(chunk, visit))?;
+        self.must_have_header()
+    }
+
+    /// Passes the items of the next chunk to `visit`; the last chunk is empty.
+    // Dynamic: the reader is 15 kB of code for each type of visitor.
+    pub(super) fn items(
+        &mut self,
+        chunk: &[u8],
+        visit: &mut dyn FnMut(&StreamItem<'_>),
+    ) -> Result<(), Error> {
+        if chunk.is_empty() {
+            self.reader.finish();
+        }
+        let Self { reader, path, start, .. } = self;
+        let mut items = reader.items(chunk);
+        // The reader continues after a damaged block and records the damage.
+        while let Err(error) = items.for_each(|item| visit(&item)) {
+            if items.header().is_none() {
+                return Err(no_recording(path, start, error));
             }
-            let Self { reader, path, start, .. } = recording;
-            let mut items = reader.items(chunk);
-            // The reader continues after a damaged block and records the damage.
-            while let Err(error) = items.for_each(|item| visit(&item)) {
-                if items.header().is_none() {
-                    return Err(no_recording(path, start, error));
-                }
-            }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    pub(super) fn must_have_header(&self) -> Result<(), Error> {
+        match self.header() {
+            Some(_) => Ok(()),
+            None => Err(Error::NoHeader { path: self.path.clone() }),
+        }
     }
 
     /// Passes all readable items to `visit` in time order. An error of `visit` stops reading.
@@ -216,7 +231,7 @@ impl Recording {
         &mut self,
         mut visit: impl FnMut(&StreamItem<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.chunks(|recording, chunk| {
+        self.chunks::<E>(|recording, chunk| {
             let Self { in_order, path, start, .. } = recording;
             let reader = in_order.get_or_insert_default();
             if chunk.is_empty() {
@@ -237,7 +252,8 @@ impl Recording {
                     return Err(no_recording(path, start, error).into());
                 }
             }
-        })
+        })?;
+        Ok(self.must_have_header()?)
     }
 
     /// Reads all items into `whole`, with several threads if the file is large enough. `part` creates the observer of a
@@ -266,7 +282,7 @@ impl Recording {
     }
 
     /// Reads the file and passes its chunks to `take`, followed by an empty one.
-    fn chunks<E: From<Error>>(
+    pub(super) fn chunks<E: From<Error>>(
         &mut self,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -302,13 +318,9 @@ impl Recording {
             self.read = offset;
             take(self, chunk.get(..n).unwrap_or_default())?;
             if n == 0 {
-                break;
+                return Ok(());
             }
         }
-        if self.header().is_none() {
-            return Err(Error::NoHeader { path: self.path.clone() }.into());
-        }
-        Ok(())
     }
 
     fn unreadable(&self, error: io::Error) -> Error {
@@ -374,6 +386,11 @@ impl Recording {
             && file.seek(SeekFrom::Start(offset)).is_ok()
             && file.read_exact(&mut magic).is_ok()
             && (magic == *b"Nettrace" || magic == *b"\x14\0\0\0!Fas")
+    }
+
+    /// Returns where and why reading was stopped before the end. `None` if it was not.
+    pub(super) fn stopped(&self) -> Option<Partial> {
+        self.stopped_by_limit.clone()
     }
 
     /// Returns whether blocks were skipped, so that not all [lost](Self::lost) events need to have been dropped by the

@@ -3,6 +3,8 @@
 mod events;
 pub(crate) use self::events::full_name;
 mod frames;
+mod heap;
+pub use self::heap::HeapDocument;
 mod runtime;
 
 use std::fmt::Display;

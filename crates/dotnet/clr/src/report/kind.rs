@@ -29,11 +29,13 @@ pub enum ReportKind {
     Counters,
     /// Log messages: [`LogsReport`](super::LogsReport).
     Logs,
+    /// Objects by type: [`HeapEvents`](crate::HeapEvents).
+    Heap,
 }
 
 impl ReportKind {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Cpu,
         Self::Gc,
         Self::Alloc,
@@ -46,6 +48,7 @@ impl ReportKind {
         Self::Loss,
         Self::Counters,
         Self::Logs,
+        Self::Heap,
     ];
 
     /// Returns the name on the command line and in documents.
@@ -63,6 +66,7 @@ impl ReportKind {
             Self::Loss => "loss",
             Self::Counters => "counters",
             Self::Logs => "logs",
+            Self::Heap => "heap",
         }
     }
 
@@ -81,6 +85,7 @@ impl ReportKind {
             Self::Loss => "Events that the target dropped",
             Self::Counters => "Meters and event counters",
             Self::Logs => "Log messages",
+            Self::Heap => "Objects in the heap by type, also of .gcdump and .hprof files",
         }
     }
 
@@ -94,7 +99,10 @@ impl ReportKind {
 
     /// Returns the name and version of its JSON schema.
     pub fn schema(self) -> String {
-        format!("runtap.report.{}/1", self.name())
+        match self {
+            Self::Heap => "runtap.heap/1".to_owned(),
+            _ => format!("runtap.report.{}/1", self.name()),
+        }
     }
 
     /// Returns the view of a profile on the same subject, if any.
@@ -106,9 +114,13 @@ impl ReportKind {
             Self::Exceptions => View::Exceptions,
             Self::Contention => View::Contention,
             Self::Jit => View::Jit,
-            Self::Threadpool | Self::Http | Self::Events | Self::Loss | Self::Counters | Self::Logs => {
-                return None;
-            }
+            Self::Threadpool
+            | Self::Http
+            | Self::Events
+            | Self::Loss
+            | Self::Counters
+            | Self::Logs
+            | Self::Heap => return None,
         })
     }
 }

@@ -1,0 +1,59 @@
+//! What changed between two heaps, by type.
+
+use std::collections::BTreeMap;
+
+use crate::{Graph, TypeName, TypeRow};
+
+/// The objects of a type in two heaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeChange {
+    /// The type.
+    pub name: TypeName,
+    /// The number of objects, before and after.
+    pub count: [u64; 2],
+    /// The sums of their sizes in bytes, before and after.
+    pub bytes: [u64; 2],
+    /// What they retain in bytes, before and after.
+    pub retained_bytes: [u64; 2],
+}
+
+impl TypeChange {
+    /// Returns by how many bytes the objects grew; negative if they shrank.
+    pub fn growth(&self) -> i128 {
+        let [before, after] = self.bytes.map(i128::from);
+        after - before
+    }
+}
+
+/// Returns the types whose number of objects or whose size differs, the greatest growth first. Types are the same if their
+/// names and modules are.
+pub fn compare(before: (&Graph, &[TypeRow]), after: (&Graph, &[TypeRow])) -> Vec<TypeChange> {
+    let mut changes: BTreeMap<&TypeName, TypeChange> = BTreeMap::new();
+    for (side, (graph, rows)) in [before, after].into_iter().enumerate() {
+        for row in rows {
+            let Some(name) = graph.types().get(row.type_id as usize) else { continue };
+            let change = changes.entry(name).or_insert_with(|| TypeChange {
+                name: name.clone(),
+                count: [0; 2],
+                bytes: [0; 2],
+                retained_bytes: [0; 2],
+            });
+            let sums = [
+                (&mut change.count, row.count),
+                (&mut change.bytes, row.bytes),
+                (&mut change.retained_bytes, row.retained_bytes),
+            ];
+            for (both, value) in sums {
+                if let Some(sum) = both.get_mut(side) {
+                    *sum = sum.saturating_add(value);
+                }
+            }
+        }
+    }
+    let mut changes: Vec<TypeChange> = changes
+        .into_values()
+        .filter(|it| it.count.first() != it.count.last() || it.bytes.first() != it.bytes.last())
+        .collect();
+    changes.sort_by_key(|change| std::cmp::Reverse(change.growth()));
+    changes
+}

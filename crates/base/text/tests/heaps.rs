@@ -1,0 +1,129 @@
+//! How a report on a heap looks as text, and as a document.
+
+use std::path::Path;
+
+use runtap_convert::source::{Heap, HeapFormat};
+use runtap_heap::hprof::{RepeatedText, RepeatedTexts};
+use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind, TypeOrder};
+use runtap_text::document::HeapDocument;
+use runtap_text::{Print, TextOptions, json};
+
+fn heap() -> Heap {
+    let mut builder = GraphBuilder::default();
+    let cache = builder.add_type("app.Cache", Some("app".to_owned()));
+    let bytes = builder.add_type("byte[]\u{1b}[2J", None);
+    let nameless = builder.type_of(7);
+    builder.object(0x1000, cache, 24);
+    builder.reference(0x2000);
+    builder.object(0x2000, bytes, 5_000_000);
+    builder.object(0x3000, bytes, 16);
+    builder.object(0x4000, nameless, 8);
+    builder.dependent(0x1000, 0x4000);
+    builder.root(0x1000, RootKind::StaticField, Some("app.Cache.All".to_owned()));
+    builder.root(0x1000, RootKind::Stack, None);
+    let text = |text: &str, is_truncated| RepeatedText {
+        text: text.to_owned(),
+        is_truncated,
+        copies: 3,
+        wasted_bytes: 96,
+    };
+    let texts = RepeatedTexts {
+        arrays: 12,
+        wasted_bytes: 192,
+        texts: vec![text("hello\n", false), text("a long", true)],
+    };
+    Heap { format: HeapFormat::Hprof, graph: builder.finish(), texts: Some(texts), lost: 0, partial: None }
+}
+
+fn document(heap: Heap, order: TypeOrder, path: Option<&str>) -> HeapDocument {
+    HeapDocument::new(Path::new("a.hprof"), heap, order, path)
+}
+
+fn text(document: &HeapDocument, rows: usize) -> String {
+    let mut text = Vec::new();
+    document.print(&mut text, &TextOptions { rows: Some(rows), ..TextOptions::default() }).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn types_and_repeated_texts() {
+    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, None), 9), @r"
+    4 objects, 5.0 MB; no root reaches 1 of them (16 B)
+    Roots: 1 stack, 1 static
+
+    COUNT    SIZE  RETAINED  TYPE
+        2  5.0 MB    5.0 MB  byte[]\u{1b}[2J
+        1    24 B    5.0 MB  app!app.Cache
+        1     8 B       8 B  (unknown)
+
+    2 texts of strings in more than one array (192 B could be saved)
+
+    WASTED  COPIES  TEXT
+      96 B       3  hello\n
+      96 B       3  a long…
+    ");
+    let by_retained = text(&document(heap(), TypeOrder::Retained, None), 1);
+    assert!(by_retained.contains("app!app.Cache\n… and 2 more types\n"), "{by_retained}");
+}
+
+#[test]
+fn paths_from_a_root() {
+    insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, Some("0x4000")), 9), @r"
+    A shortest path from a root to 0x4000:
+
+    ADDRESS  SIZE  RETAINED  OBJECT
+                             root: static app.Cache.All
+    0x1000   24 B    5.0 MB  app!app.Cache
+    0x4000    8 B       8 B  (unknown) (dependent handle)
+    ");
+    for (target, answer) in [
+        ("0x3000", "No root reaches the object at 0x3000.\n"),
+        ("x\u{1b}", "No root reaches an object of type x\\u{1b}.\n"),
+    ] {
+        assert_eq!(text(&document(heap(), TypeOrder::Bytes, Some(target)), 9), answer);
+    }
+}
+
+#[test]
+fn documents() {
+    let mut document = document(heap(), TypeOrder::Count, Some("app.Cache"));
+    document.limit(1);
+    let mut json = Vec::new();
+    json::write_document(&mut json, &document).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let path = serde_json::json!({
+        "to": "app.Cache",
+        "root": {"kind": "static", "name": "app.Cache.All"},
+        "objects": [{
+            "address": "0x1000", "type": "app.Cache", "module": "app", "bytes": 24, "retained_bytes": 5_000_032,
+            "dependent": false,
+        }],
+    });
+    let text = serde_json::json!({"text": "hello\n", "truncated": false, "copies": 3, "wasted_bytes": 96});
+    let expected = serde_json::json!({
+        "schema": "runtap.heap/1", "file": "a.hprof", "format": "hprof", "kind": "jvm", "objects": 4,
+        "bytes": 5_000_048, "complete": true, "incomplete_reason": null, "references": 2, "reachable_objects": 3,
+        "reachable_bytes": 5_000_032, "weak_references": 0, "dependent_handles": 1,
+        "roots": [{"kind": "stack", "count": 1}, {"kind": "static", "count": 1}],
+        "types_count": 3,
+        "types": [{
+            "type": "byte[]\u{1b}[2J", "module": null, "count": 2, "bytes": 5_000_016, "retained_bytes": 5_000_000,
+        }],
+        "repeated_texts": {"arrays": 12, "wasted_bytes": 192, "texts_count": 2, "texts": [text]},
+        "path": path, "lost": 0, "partial": null,
+    });
+    assert_eq!(json, expected);
+    assert_eq!(document.missing(), None);
+}
+
+#[test]
+fn a_heap_that_was_not_recorded_is_no_empty_heap() {
+    let none = || Heap { graph: Graph::missing(Incomplete::NoHeap), texts: None, ..heap() };
+    let document = document(none(), TypeOrder::Bytes, None);
+    assert_eq!(document.missing(), None);
+    assert!(text(&document, 9).starts_with("No objects of a heap in this recording: either"));
+    let partial = Heap { graph: Graph::missing(Incomplete::NoEnd), ..none() };
+    let partial = self::document(partial, TypeOrder::Bytes, None);
+    assert_eq!(partial.missing(), Some("the recording ends before the heap was described completely"));
+    assert!(text(&partial, 9).starts_with("0 objects, 0 B"));
+}
