@@ -7,6 +7,7 @@
 //! * [`Record`]: an event with everything that is known about it; [`Filter`]: a condition on records.
 //! * [`lines`]: events as JSON Lines, CSV or text.
 //! * [`report`]: time, collections, exceptions, locks, requests, counters and logs of a recording, or of two.
+//! * [`counters`]: the values of meters and event counters, as they are reported.
 //! * [`layout`]: the blocks of a stream.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
 //! * [`clr`]: the events from which names and profiles are derived, as structs.
@@ -20,6 +21,7 @@
 
 pub mod clr;
 mod code_map;
+pub mod counters;
 mod counts;
 mod dotnet_trace;
 mod filter;
