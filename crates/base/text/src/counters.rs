@@ -1,5 +1,6 @@
 //! Counters as a table that is redrawn, and as lines.
 
+use std::fmt::Write as _;
 use std::io;
 
 use runtap_model::UtcNs;
@@ -104,7 +105,8 @@ pub fn counter_line(row: &CounterRow, several: bool, deltas: bool) -> String {
     for TableRow { value, delta, rate, name } in rows(row, several) {
         let delta = delta.filter(|_| deltas).map_or_else(String::new, |it| format!("  {} last", signed(it)));
         let rate = rate.map_or_else(String::new, |rate| format!("  {}/s", number(Some(rate))));
-        lines.push_str(&format!("{time}{}  {}{delta}{rate}\n", Clean(&name), number(value)));
+        // Writing to memory does not fail.
+        let _ = writeln!(lines, "{time}{}  {}{delta}{rate}", Clean(&name), number(value));
     }
     lines
 }

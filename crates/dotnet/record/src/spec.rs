@@ -87,7 +87,7 @@ impl Specification {
             SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
         session.rundown_keyword = request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD);
         let (method_names, asked) = (request.includes_method_names(), request.providers.clone());
-        Self { method_names, asked, ..Self::of_session(session) }
+        Self { asked, method_names, ..Self::of_session(session) }
     }
 
     /// Creates a specification for sessions with this configuration. Without a list of [providers](Self::asked), it is not reported

@@ -88,10 +88,10 @@ fn kind(kind: CounterKind) -> &'static str {
 /// Returns the name of the metric. Kinds that would share a name get different ones.
 fn family(counter: &Counter) -> String {
     let mut name = plain(&format!("{}_{}", counter.provider, counter.name)).to_ascii_lowercase();
-    let known = UNITS.iter().find(|(unit, _)| *unit == counter.unit).map(|(_, name)| *name);
+    let known = UNITS.iter().find(|(unit, _)| *unit == counter.unit).map(|(_, name)| (*name).to_owned());
     let unit = known.or_else(|| {
         let is_word = !counter.unit.is_empty() && counter.unit.bytes().all(|b| b.is_ascii_alphabetic());
-        is_word.then_some(&*counter.unit)
+        is_word.then(|| counter.unit.to_ascii_lowercase())
     });
     if let Some(unit) = unit
         && !name.ends_with(&format!("_{unit}"))

@@ -165,6 +165,7 @@ fn metrics_have_valid_names_and_types() {
     };
     for (name, kind, unit, line) in [
         ("cpu.time", CounterKind::Rate, "s", "demo_shop_cpu_time_seconds_total counter"),
+        ("temperature", CounterKind::Gauge, "Cel", "demo_shop_temperature_cel gauge"),
         ("size_bytes", CounterKind::Gauge, "By", "demo_shop_size_bytes gauge"),
         ("all_total", CounterKind::Gauge, "{x}", "demo_shop_all_total_value gauge"),
         ("é 中", CounterKind::Histogram, "", "demo_shop____ summary"),

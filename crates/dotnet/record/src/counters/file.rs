@@ -1,7 +1,7 @@
 //! A file with counters that is complete after each interval, so that a killed tool loses one interval at most.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -125,11 +125,10 @@ impl CounterFile {
                 *rows += length;
             }
             Output::Replace(path) => {
-                let failed = |error: Error| io::Error::new(ErrorKind::Other, error);
                 // Collectors of other users read the file.
-                let pending = PendingFile::public(path).map_err(failed)?;
+                let pending = PendingFile::public(path).map_err(io::Error::other)?;
                 pending.file().write_all(&self.buffer)?;
-                pending.appear_soon().map_err(failed)?;
+                pending.appear_soon().map_err(io::Error::other)?;
             }
         }
         self.buffer.clear();

@@ -191,11 +191,11 @@ impl Monitored {
                     has_news = true;
                     board.end(pid, &counter);
                 }
-                CounterUpdate::Notice(notice) => {
-                    // A broken instrument fails in each interval.
-                    if notices.len() < MAX_NOTICES && notices.insert((pid, format!("{notice:?}"))) {
-                        pass_on(CounterSignal::Notice { pid, notice: &notice })?;
-                    }
+                // A broken instrument fails in each interval.
+                CounterUpdate::Notice(notice)
+                    if notices.len() < MAX_NOTICES && notices.insert((pid, format!("{notice:?}"))) =>
+                {
+                    pass_on(CounterSignal::Notice { pid, notice: &notice })?;
                 }
                 _ => {}
             }
