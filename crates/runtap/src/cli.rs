@@ -2,6 +2,7 @@
 
 mod actions;
 mod choices;
+mod counters;
 mod defer;
 mod demo;
 mod dump;
@@ -45,6 +46,7 @@ pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,
 };
 pub(crate) use self::choices::report_kind;
+pub(crate) use self::counters::{CollectCounters, CounterOptions, Counters, CountersVerb, MonitorCounters};
 pub(crate) use self::defer::Deferred;
 pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::dump::Dump;
@@ -89,6 +91,7 @@ macro_rules! help_template {
   trace          Record events and CPU samples to a file
   collect        Alias of 'trace', as in dotnet-trace
   tail           Show events as they happen
+  counters       Show or save counters as they change
   dump           Write a core dump
   list-profiles  List the profiles for 'trace --profile'
 
@@ -263,6 +266,8 @@ Examples:
     Collect(Deferred<Box<Trace>>),
     /// Show events as they happen
     Tail(Deferred<Box<Tail>>),
+    /// Show or save counters as they change
+    Counters(Deferred<Counters>),
     /// Convert a recording to other formats
     Convert(Deferred<Convert>),
     /// Compare two recordings
@@ -353,6 +358,7 @@ impl Verb {
             }
             Self::Events(Deferred(Events { format, .. })) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::Counters(options) => options.format(),
             Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)
             | Self::Resume(_)

@@ -13,6 +13,8 @@
 //! Decoders fill a [`TraceBuilder`] with times, [`TraceBuilder::finish`] computes the weights and returns the
 //! [`Trace`], and sinks and reports read that. A [`View`] selects samples and defines the unit of their weights.
 //!
+//! [`counters`] are numbers that a program reports at intervals.
+//!
 //! This crate reads and writes no file formats and reads no clock. Results do not depend on the order of hash maps, so
 //! equal input gives equal output. docs/design/model.md explains the design.
 
@@ -23,6 +25,7 @@ mod bounds;
 mod branches;
 mod builder;
 mod comparison;
+pub mod counters;
 mod doubt;
 mod frames;
 mod kinds;
@@ -40,6 +43,7 @@ mod ticks;
 mod totals;
 mod trace;
 pub mod units;
+mod utc;
 mod view;
 
 pub use bounds::{DeepStacks, LEFT_OUT};
@@ -56,6 +60,7 @@ pub use threads::{MAX_STEPS, MAX_THREADS, Room};
 pub use ticks::{ThreadTicks, TickRun, Ticks};
 pub use totals::{FrameTotals, StackWeights};
 pub use trace::{Process, Trace};
+pub use utc::UtcNs;
 pub use view::{Unit, View};
 
 /// The text that represents the stack of samples without one, so that their weight stays visible.

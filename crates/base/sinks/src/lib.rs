@@ -10,7 +10,7 @@
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
 //!
-//! [`difference`] writes the changes between two traces.
+//! [`difference`] writes the changes between two traces, [`counters`] the values of counters.
 //!
 //! Sinks write buffered and use only the model: they open no files and read no clock, and equal traces give equal
 //! bytes. A view without samples is rejected with [`Error::NoSamples`] before anything is written, because viewers
@@ -21,6 +21,7 @@
 mod bound;
 mod category;
 pub mod chrome;
+pub mod counters;
 pub mod difference;
 pub mod firefox;
 pub mod flamegraph;

@@ -28,6 +28,7 @@
 //! ([`Missing`]).
 
 pub mod advice;
+mod counters;
 mod counts;
 mod cut;
 mod diff;
@@ -61,6 +62,7 @@ use std::io;
 
 pub use runtap_model::text::{Clean, acts_unseen, one_line};
 
+pub use self::counters::{CounterTable, counter_line};
 pub use self::cut::cut;
 pub use self::diff::DiffText;
 pub use self::layout::BlockPrinter;

@@ -7,6 +7,7 @@
 //! * [`Record`]: an event with everything that is known about it; [`Filter`]: a condition on records.
 //! * [`lines`]: events as JSON Lines, CSV or text.
 //! * [`report`]: time, collections, exceptions, locks, requests, counters and logs of a recording, or of two.
+//! * [`counters`]: the values of meters and event counters, as they are reported.
 //! * [`layout`]: the blocks of a stream.
 //! * [`HeapEvents`]: the graph of the heap that a recording describes.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
@@ -21,6 +22,7 @@
 
 pub mod clr;
 mod code_map;
+pub mod counters;
 mod counts;
 mod dotnet_trace;
 mod filter;

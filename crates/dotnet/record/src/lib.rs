@@ -17,6 +17,8 @@
 //! The crate prints nothing and does not search for processes.
 
 mod conductor;
+mod consumer;
+pub mod counters;
 pub mod dump;
 mod error;
 mod event;
@@ -62,6 +64,7 @@ use runtap_target::ResolvedTarget;
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
+pub use self::consumer::{Consumers, StreamConsumer};
 pub use self::error::Error;
 pub use self::event::{Event, Progress, Reporter};
 pub use self::guard::guard_port;

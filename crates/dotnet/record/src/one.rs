@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::job::Job;
 use crate::outputs::Opened;
 use crate::raw::RawStream;
-use crate::recorder::Progress;
+use crate::recorder::{Progress, Sink};
 use crate::session::{self, EndedSession};
 use crate::start::Started;
 use runtap_target::local_name;
@@ -30,9 +30,9 @@ pub(crate) struct EndedStream {
 }
 
 impl EndedStream {
-    /// Whether the reader of standard output has closed it. This is not a failure, and nothing is left to do.
+    /// Whether the reader of the output has closed it. This is not a failure, and nothing is left to do.
     pub(crate) fn is_unread(&self) -> bool {
-        self.raw.is_stdout() && self.ended.recorded.is_unread
+        self.raw.may_be_closed() && self.ended.recorded.is_unread
     }
 }
 
@@ -52,11 +52,17 @@ pub(crate) async fn record(
         .or_else(|| known().as_ref().map(local_name))
         .unwrap_or_else(|| "process".to_owned());
     let base = job.spec.naming.of(&name, pid);
-    let (raw, sink, outlets) = outputs.settle(&job, &base)?;
+    let (raw, sink, outlets) = match &job.spec.consumers {
+        Some(consumers) => {
+            let consumer = consumers.create(u32::try_from(pid).unwrap_or(0), &name);
+            (RawStream::Consumed, Sink::Consumer(consumer), Vec::new())
+        }
+        None => outputs.settle(&job, &base)?,
+    };
     let of_stream = match &raw {
         RawStream::Stdout => Some(None),
         RawStream::Asked(path, _) => Some(Some(path.clone())),
-        RawStream::Temporary(..) => None,
+        RawStream::Temporary(..) | RawStream::Consumed => None,
     };
     let of_outlets = outlets.iter().map(|(_, outlet)| match outlet {
         OutputSink::Stdout => None,

@@ -38,6 +38,9 @@ impl Outputs {
     /// # Errors
     /// Returns an error if an output can't be written.
     fn open(job: &Job, pid: Option<u64>, number: usize) -> Result<Self, Error> {
+        if job.spec.consumers.is_some() {
+            return Ok(Self { opened: Vec::new(), stream: None, number });
+        }
         let output = job.spec.output.as_deref();
         let mut opened = Vec::new();
         if !job.spec.merge || pid.is_none() {

@@ -14,6 +14,8 @@ use runtap_os::output::{PendingFile, is_path_of, reopened};
 #[derive(Debug)]
 pub(crate) enum RawStream {
     Stdout,
+    /// A [consumer](crate::StreamConsumer).
+    Consumed,
     /// A requested file.
     Asked(PathBuf, File),
     /// A temporary file, which is deleted when the requested files have been created.
@@ -21,13 +23,14 @@ pub(crate) enum RawStream {
 }
 
 impl RawStream {
-    pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self, Self::Stdout)
+    /// Whether a reader of the output can close it.
+    pub(crate) fn may_be_closed(&self) -> bool {
+        matches!(self, Self::Stdout | Self::Consumed)
     }
 
     fn file(&self) -> Option<&File> {
         match self {
-            Self::Stdout => None,
+            Self::Stdout | Self::Consumed => None,
             Self::Asked(_, file) => Some(file),
             Self::Temporary(draft) => Some(draft.file()),
         }
@@ -38,7 +41,7 @@ impl RawStream {
         self.file().is_some_and(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
     }
 
-    /// Opens the recording. `None` for standard output.
+    /// Opens the recording. `None` for standard output and consumers.
     ///
     /// # Errors
     /// Returns an error if it can't be read.
@@ -50,7 +53,7 @@ impl RawStream {
         let shown = match self {
             Self::Asked(path, _) => path.clone(),
             Self::Temporary(draft) => draft.place(),
-            Self::Stdout => PathBuf::new(),
+            Self::Stdout | Self::Consumed => PathBuf::new(),
         };
         Ok(Some(Recording::of(reopened(file, &shown)?, shown)))
     }

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 #[cfg_attr(windows, path = "recorder/windows.rs")]
 mod native;
 
+use crate::consumer::StreamConsumer;
 use crate::silence::Received;
 use crate::stop_event::StopEventWatch;
 use runtap_nettrace::Partial;
@@ -98,6 +99,7 @@ impl Recorder {
 pub(crate) enum Sink {
     File(File),
     Stdout,
+    Consumer(Box<dyn StreamConsumer>),
 }
 
 impl Sink {
@@ -124,6 +126,7 @@ impl Sink {
                     let mut out = io::stdout().lock();
                     out.write(bytes).and_then(|n| out.flush().map(|()| n))
                 }
+                Self::Consumer(consumer) => consumer.consume(bytes).map(|()| bytes.len()),
             };
             match result {
                 Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
@@ -189,6 +192,11 @@ fn record(mut sink: Sink, chunks: Chunks, progress: &Progress, counting: Countin
         }
     }
     drop(source);
+    if let Sink::Consumer(consumer) = &mut sink
+        && recorded.write_error.is_none()
+    {
+        recorded.write_error = consumer.consume(&[]).err();
+    }
     match (live, turn, sink.readable()) {
         (Some(counter), ..) => counter.finish(&mut recorded),
         (None, Some(turn), Some(file)) => {

@@ -13,6 +13,7 @@ use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, SessionConfig};
 use runtap_os::output::plain_name;
 
 use crate::Command;
+use crate::consumer::Consumers;
 use crate::stop_event::StopEvent;
 use runtap_target::ResolvedTarget;
 
@@ -54,6 +55,8 @@ pub struct Specification {
     pub method_names: bool,
     /// The formats of the files. The stream itself if empty.
     pub formats: Vec<FileFormat>,
+    /// What processes the streams in place of files. The output, the formats and the content are then ignored.
+    pub consumers: Option<Consumers>,
     /// The content of converted files.
     pub content: Content,
     /// The path of the output; `-` is standard output. If `None`, files are named by [`naming`](Self::naming).
@@ -83,11 +86,19 @@ impl Specification {
         let mut session =
             SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
         session.rundown_keyword = request.rundown_keyword.unwrap_or(DEFAULT_RUNDOWN_KEYWORD);
+        let (method_names, asked) = (request.includes_method_names(), request.providers.clone());
+        Self { asked, method_names, ..Self::of_session(session) }
+    }
+
+    /// Creates a specification for sessions with this configuration. Without a list of [providers](Self::asked), it is not reported
+    /// which of them sent no events.
+    pub fn of_session(session: SessionConfig) -> Self {
         Self {
-            method_names: request.includes_method_names(),
+            method_names: false,
             session,
-            asked: request.providers.clone(),
+            asked: Vec::new(),
             formats: vec![FileFormat::Nettrace],
+            consumers: None,
             content: Content::default(),
             output: None,
             naming: Naming::new(|name, pid| format!("{}_{pid}", plain_name(name)).into()),

@@ -121,6 +121,7 @@ named!(runtap_jvm::recording::Order, Self::ALL.into_iter(), |it: Self| Some(it.a
 named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(runtap_sinks::counters::CounterFormat, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Detail, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(runtap_heap::TypeOrder, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
@@ -154,5 +155,6 @@ mod tests {
         each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();
         each_is_found::<Buffering>();
+        each_is_found::<runtap_sinks::counters::CounterFormat>();
     }
 }

@@ -3,6 +3,7 @@
 mod address;
 pub(crate) mod complete;
 pub(crate) mod convert;
+mod counters;
 mod demo;
 mod diff;
 mod doctor;
@@ -96,20 +97,8 @@ fn wrong_usage() -> u8 {
 }
 
 /// Converts the arguments of dotnet-dsrouter, `dotnet test`, servers that start `mtp host`, and `dotnet-dump collect` to those
-/// of runtap. Without an option that selects the target, `collect` after `dump` may be the name of a process.
+/// of runtap.
 fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
-    let is_target = |word: &OsString| {
-        let word = word.to_string_lossy();
-        ["-p", "-n", "--process-id", "--name", "--user", "--diagnostic-port", "--dport"].iter().any(
-            |option| {
-                if option.len() == 2 {
-                    word.starts_with(option)
-                } else {
-                    word.split('=').next() == Some(option)
-                }
-            },
-        )
-    };
     if words.get(1).is_some_and(|verb| verb == "router") {
         runtap_route::router::normalize_args(&mut words);
     }
@@ -117,13 +106,7 @@ fn normalize_args(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|verb| verb == "test") {
         runtap_mtp::suite::dotnet_options::normalize_args(&mut words);
     }
-    if let [_, verb, second, rest @ ..] = &words[..]
-        && verb == "dump"
-        && second == "collect"
-        && rest.iter().any(is_target)
-    {
-        words.remove(2);
-    }
+    runtap_record::dump::normalize_args(&mut words);
     words
 }
 
@@ -143,6 +126,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::Trace(Deferred(options)) | Verb::Collect(Deferred(options)) => {
             on_processes(trace::run(*options, output), output)
         }
+        Verb::Counters(Deferred(options)) => on_processes(counters::run(options, output), output),
         Verb::Tail(options) => on_processes(tail::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),

@@ -1,16 +1,14 @@
 //! Reports the series of meters and event counters.
 
-mod texts;
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use runtap_model::counters::{CounterKind, CounterValues, Reading};
 use serde::{Serialize, Serializer};
 
-use self::texts::{quantiles, tags};
-use super::collector::{Collected, CollectedEvent, Collector, text};
+use super::collector::{Collected, CollectedEvent, Collector};
 use super::{Collect, Observe, Report, StreamItem};
-use crate::payload::{Payload, Value};
+use crate::counters::{CounterEvent, CounterNotice, decode, is_counter_event};
 
 /// The counters in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -23,21 +21,6 @@ pub struct CountersReport {
     pub limits_reached_count: u64,
     /// The series, sorted by provider, name and tags.
     pub series: Vec<CounterSeries>,
-}
-
-/// The kind of a counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum CounterKind {
-    /// A current value.
-    Gauge,
-    /// A sum of increments.
-    Rate,
-    /// A sum of positive and negative differences.
-    Updown,
-    /// A distribution.
-    Histogram,
 }
 
 /// A counter with its tags. Numbers are `None` if this kind of counter does not have them. Non-finite numbers are serialized as the
@@ -59,6 +42,7 @@ pub struct CounterSeries {
     /// The tags as joined by the runtime with commas and equals signs, which may also occur in names and values.
     pub tags_text: String,
     /// The kind of the counter.
+    #[serde(serialize_with = "kind")]
     pub kind: CounterKind,
     /// The last value of a gauge, or the sum so far of other kinds. `None` for histograms, and for an event counter without values
     /// in any interval.
@@ -100,12 +84,9 @@ enum EventData {
     Limit,
 }
 
-/// The provider of meters.
-const METERS: &str = "System.Diagnostics.Metrics";
-
 impl Default for Counters {
     fn default() -> Self {
-        Self(Collector::new(|metadata| metadata.provider == METERS || metadata.name == "EventCounters"))
+        Self(Collector::new(is_counter_event))
     }
 }
 
@@ -161,50 +142,43 @@ fn report((kept, _): Collected<EventData>) -> CountersReport {
 
 impl Observe for Counters {
     fn item(&mut self, item: &StreamItem<'_>) {
-        self.0.item(item, |metadata, _, payload| {
-            if metadata.provider != METERS {
-                return event_counter(&metadata.provider, payload)
-                    .map(|point| EventData::Point(Box::new(point)));
+        self.0.item(item, |metadata, _, payload| match decode(metadata, payload)? {
+            CounterEvent::Reading { reading, .. } => {
+                Some(EventData::Point(Box::new(CounterSeries::of(reading))))
             }
-            match metadata.event_id {
-                8 | 9 => None,
-                12 | 13 => Some(EventData::Limit),
-                14 => Some(EventData::Error),
-                id => meter(id, payload).map(|point| EventData::Point(Box::new(point))),
+            CounterEvent::Notice(CounterNotice::SeriesLimit | CounterNotice::HistogramLimit, _) => {
+                Some(EventData::Limit)
             }
+            CounterEvent::Notice(CounterNotice::CallbackError(_), _) => Some(EventData::Error),
+            _ => None,
         });
     }
 }
 
 impl CounterSeries {
-    fn new(provider: String, name: String, unit: String, kind: CounterKind) -> Self {
-        Self {
-            provider,
-            version: None,
-            name,
-            display_name: None,
-            unit,
-            tags: BTreeMap::new(),
-            tags_text: String::new(),
-            kind,
-            value: None,
-            delta: None,
-            count: None,
-            sum: None,
-            quantiles: None,
-            min: None,
-            max: None,
+    fn of(reading: Reading) -> Self {
+        let Reading { counter, values, .. } = reading;
+        let CounterValues { value, delta, count, sum, min, max, quantiles, .. } = values;
+        let series = Self {
+            provider: counter.provider,
+            version: counter.version,
+            name: counter.name,
+            display_name: counter.display_name,
+            unit: counter.unit,
+            tags: counter.tags.pairs().iter().cloned().collect(),
+            tags_text: counter.tags.text().to_owned(),
+            kind: counter.kind,
+            value,
+            delta,
+            count,
+            sum,
+            quantiles: Some(quantiles.into_iter().collect()).filter(|it: &BTreeMap<_, _>| !it.is_empty()),
+            min,
+            max,
             total: None,
             points_count: 1,
-        }
-    }
-
-    /// For an interval without values, the runtime writes the mean 0 and infinite extremes, which are ignored.
-    fn without_values(mut self) -> Self {
-        if self.count == Some(0) {
-            (self.value, self.min, self.max) = (None, None, None);
-        }
-        self
+        };
+        series.settle()
     }
 
     /// Sets the values that follow from one point.
@@ -240,14 +214,6 @@ impl CounterSeries {
     }
 }
 
-/// Parses a number of a meter, which is a text. `None` if it is empty.
-fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
-    match payload.get(name)? {
-        Value::Utf16(text) => text.to_string().trim().parse().ok(),
-        value => value.as_f64(),
-    }
-}
-
 /// Serializes a number as events do in JSON Lines.
 struct Real(f64);
 
@@ -270,76 +236,32 @@ fn reals<S: Serializer>(numbers: &Option<BTreeMap<String, f64>>, serializer: S) 
     }
 }
 
-fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
-    let kind = match id {
-        4 => CounterKind::Rate,
-        5 => CounterKind::Gauge,
-        6 => CounterKind::Histogram,
-        16 => CounterKind::Updown,
-        _ => return None,
-    };
-    let mut series = CounterSeries::new(
-        text(payload, "meterName"),
-        text(payload, "instrumentName"),
-        text(payload, "unit"),
-        kind,
-    );
-    series.version = Some(text(payload, "meterVersion")).filter(|version| !version.is_empty());
-    series.tags_text = text(payload, "tags");
-    series.tags = tags(&series.tags_text, "=");
-    series.value = number(payload, if id == 5 { "lastValue" } else { "value" });
-    series.delta = number(payload, "rate");
-    if id == 6 {
-        series.count = payload.get("count").and_then(|count| count.as_u64());
-        series.sum = number(payload, "sum");
-        series.quantiles = payload.text("quantiles").as_deref().and_then(quantiles);
-    }
-    Some(series.settle())
-}
-
-fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> {
-    // The fields are those of the payload, or of its only field.
-    let fields = match payload.get("Payload").or_else(|| payload.get("")) {
-        Some(Value::Object(object)) => object.fields(),
-        _ => payload.fields(),
-    };
-    let get = |name: &str| fields.clone().get(name);
-    let text = |name: &str| get(name).and_then(|value| value.as_text()).unwrap_or_default();
-    let number = |name: &str| get(name).and_then(|value| value.as_f64());
-    let name = text("Name");
-    if name.is_empty() {
-        return None;
-    }
-    let increment = number("Increment");
-    let kind = if increment.is_some() { CounterKind::Rate } else { CounterKind::Gauge };
-    let mut series = CounterSeries::new(provider.to_owned(), name, text("DisplayUnits"), kind);
-    series.display_name = Some(text("DisplayName")).filter(|name| !name.is_empty());
-    series.tags_text = text("Metadata");
-    series.tags = tags(&series.tags_text, ":");
-    series.delta = increment;
-    series.value = number("Mean");
-    if increment.is_none() {
-        series.count = get("Count").and_then(|count| count.as_u64());
-        (series.min, series.max) = (number("Min"), number("Max"));
-    }
-    Some(series.without_values().settle())
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn kind<S: Serializer>(kind: &CounterKind, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
 }
 
 #[cfg(test)]
 mod tests {
+    use runtap_model::counters::Counter;
+
     use super::*;
+
+    fn series(kind: CounterKind, values: CounterValues) -> CounterSeries {
+        CounterSeries::of(Reading { counter: Counter { kind, ..Counter::default() }, values, utc_ns: None })
+    }
 
     #[test]
     fn intervals_of_a_histogram_add_up() {
-        let interval = |count, sum, told| CounterSeries {
-            count: Some(count),
-            sum: Some(sum),
-            quantiles: quantiles(told),
-            ..CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Histogram)
+        let interval = |count, sum, quantiles: &[(&str, f64)]| {
+            let quantiles = quantiles.iter().map(|(share, value)| ((*share).to_owned(), *value)).collect();
+            let values =
+                CounterValues { count: Some(count), sum: Some(sum), quantiles, ..CounterValues::default() };
+            series(CounterKind::Histogram, values)
         };
-        let mut series = interval(100, 5_050.0, "0.5=51;0.95=96");
-        series.add(interval(50, 10.0, "0.5=1;0.95=2"));
-        series.add(interval(0, 0.0, ""));
+        let mut series = interval(100, 5_050.0, &[("0.5", 51.0), ("0.95", 96.0)]);
+        series.add(interval(50, 10.0, &[("0.5", 1.0), ("0.95", 2.0)]));
+        series.add(interval(0, 0.0, &[]));
         assert_eq!((series.count, series.sum, series.points_count), (Some(150), Some(5_060.0), 3));
         let last = [("0.5".to_owned(), 1.0), ("0.95".to_owned(), 2.0)];
         assert_eq!(series.quantiles, Some(last.into()));
@@ -347,13 +269,13 @@ mod tests {
 
     #[test]
     fn non_finite_numbers_are_three_different_texts() {
-        let point = |value| CounterSeries {
-            value: Some(value),
-            quantiles: quantiles("0.5=NaN;0.95=3"),
-            ..CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Gauge)
+        let point = |value| {
+            let quantiles = vec![("0.5".to_owned(), f64::NAN), ("0.95".to_owned(), 3.0)];
+            let values = CounterValues { value: Some(value), quantiles, ..CounterValues::default() };
+            series(CounterKind::Gauge, values)
         };
         for (number, text) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
-            let document = serde_json::to_value(point(number).settle()).unwrap();
+            let document = serde_json::to_value(point(number)).unwrap();
             assert_eq!(
                 (&document["value"], &document["min"], &document["max"]),
                 (&text.into(), &text.into(), &text.into())
@@ -362,27 +284,27 @@ mod tests {
                 (&document["quantiles"]["0.5"], &document["quantiles"]["0.95"]),
                 (&"NaN".into(), &3.0.into())
             );
-            assert_eq!(document["delta"], serde_json::Value::Null);
+            assert_eq!((&document["delta"], &document["kind"]), (&serde_json::Value::Null, &"gauge".into()));
         }
         // The extremes of the finite numbers.
-        let mut series = point(f64::NAN).settle();
-        series.add(point(2.0).settle());
+        let mut series = point(f64::NAN);
+        series.add(point(2.0));
         assert_eq!((series.min, series.max, series.value), (Some(2.0), Some(2.0), Some(2.0)));
     }
 
     #[test]
     fn intervals_without_values_do_not_count_as_zero() {
-        let point = |count, mean, min, max| {
-            let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Gauge);
-            let (value, min, max, count) = (Some(mean), Some(min), Some(max), Some(count));
-            CounterSeries { value, count, min, max, ..new }.without_values().settle()
+        let point = |count, value, min, max| {
+            series(
+                CounterKind::Gauge,
+                CounterValues { count: Some(count), value, min, max, ..CounterValues::default() },
+            )
         };
         let extremes = |series: &CounterSeries| (series.value, series.min, series.max, series.count);
-        let mut series = point(0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
+        let mut series = point(0, None, None, None);
         assert_eq!(extremes(&series), (None, None, None, Some(0)));
-        series.add(point(2, 7.0, 5.0, 9.0));
-        // Other libraries than the runtime's write 0.
-        series.add(point(0, 0.0, 0.0, 0.0));
+        series.add(point(2, Some(7.0), Some(5.0), Some(9.0)));
+        series.add(point(0, None, None, None));
         assert_eq!(extremes(&series), (Some(7.0), Some(5.0), Some(9.0), Some(2)));
         assert_eq!(series.points_count, 3);
     }
@@ -390,8 +312,8 @@ mod tests {
     #[test]
     fn up_down_counters_have_the_extremes_of_their_values() {
         let point = |value, delta| {
-            let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Updown);
-            CounterSeries { value: Some(value), delta: Some(delta), ..new }.settle()
+            let values = CounterValues { value: Some(value), delta: Some(delta), ..CounterValues::default() };
+            series(CounterKind::Updown, values)
         };
         let mut series = point(100.0, 1.0);
         series.add(point(96.0, -4.0));

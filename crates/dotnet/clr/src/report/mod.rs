@@ -30,7 +30,7 @@ use serde::Serialize;
 
 pub use self::alloc::{AllocReport, AllocSite, AllocatedType};
 pub use self::contention::{ContentionReport, WaitSite};
-pub use self::counters::{CounterKind, CounterSeries, Counters, CountersReport};
+pub use self::counters::{CounterSeries, Counters, CountersReport};
 pub use self::cpu::{CpuReport, FrameRow, ThreadRow};
 pub use self::diff::{DiffOrder, DiffReport, DiffSide, FrameChange, Shares, Weights};
 pub use self::events::{EventRow, EventsReport, ProviderRow};
@@ -44,6 +44,7 @@ pub use self::logs::{LogLevelCount, LogMessage, Logs, LogsReport};
 pub use self::loss::{Loss, LossReport, ThreadLoss};
 pub use self::thread_pool::{Adjustment, ThreadPool, ThreadPoolReport};
 use crate::payload::{Decoder, Payload};
+pub use runtap_model::counters::CounterKind;
 
 /// A serializable report.
 pub trait Report: Serialize {

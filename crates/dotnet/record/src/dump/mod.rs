@@ -28,6 +28,7 @@
 //!
 //! The module prints nothing and does not search for processes.
 
+mod arguments;
 #[cfg(any(target_os = "linux", windows))]
 mod ask;
 mod error;
@@ -43,6 +44,7 @@ mod spec;
 #[cfg(target_os = "linux")]
 mod way;
 
+pub use self::arguments::normalize_args;
 pub use self::error::{Error, Refusal};
 pub use self::event::Event;
 pub use self::outcome::{Dump, DumpOutcome, Flaw};

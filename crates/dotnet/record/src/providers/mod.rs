@@ -26,6 +26,7 @@ mod profiles;
 mod request;
 mod tracepoints;
 
+pub(crate) use arguments::quoted;
 pub use clr::{CLR_PROVIDER, ClrKeyword, KEYWORDS as CLR_KEYWORDS, clr_keywords};
 pub use filter::{parse_event_filter, parse_event_ids};
 pub use grammar::{ProviderError, ProviderSpec, parse_level};

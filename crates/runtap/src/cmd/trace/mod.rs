@@ -16,7 +16,9 @@ use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
 use runtap_os::exit_code;
 use runtap_record::providers::{Request, Requested, messages};
-use runtap_record::{Command, Io, Prepared, Reporter, Specification, StopEvent, Stops, Target};
+use runtap_record::{
+    Command, Io, Prepared, RecordingOutcome, Reporter, Specification, StopEvent, Stops, Target,
+};
 use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::Output;
 
@@ -27,7 +29,7 @@ use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
 use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
-use crate::cli::{StoppingEvent, Trace};
+use crate::cli::{self, StoppingEvent, Trace};
 use crate::exit::{self, expected};
 
 pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
@@ -54,19 +56,51 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     }
     print_request(&request, output);
     if !options.command.is_empty() {
-        return launch(spec, &options, output).await;
+        let to_stdout = options.recording.output.as_deref() == Some(Path::new("-"));
+        let io = child_io(options.show_child_io, to_stdout || output.json());
+        let command = Command { words: options.command, io, kill: options.recording.kill_command };
+        return launch(spec, command, summary(output), output).await;
     }
-    let recorder = Recorder::open(spec, false, output).await?;
-    let target = match target_spec(&options.target)? {
+    let (target, all) = (&options.target, options.several.all);
+    let check = |count| if count > 1 { spec::check_several(&options) } else { Ok(()) };
+    record_target(spec, target, all, DotnetVerb::TRACE, check, summary(output), output).await
+}
+
+/// Prints the result of a recording and returns the exit code.
+pub(super) type Conclude = Box<dyn FnOnce(RecordingOutcome, &Stops) -> anyhow::Result<u8>>;
+
+fn summary(output: Output) -> Conclude {
+    Box::new(move |outcome, stops| summary::conclude(outcome, stops, output))
+}
+
+/// Returns what happens to the output of a command.
+pub(super) fn child_io(show: bool, stdout_is_taken: bool) -> Io {
+    match (show, stdout_is_taken) {
+        (false, _) => Io::Hidden,
+        (true, false) => Io::Shown,
+        (true, true) => Io::ShownOnStderr,
+    }
+}
+
+/// Records the processes that the options select. `check` may reject a number of processes.
+pub(super) async fn record_target(
+    spec: Specification,
+    target: &cli::Target,
+    all: bool,
+    verb: DotnetVerb,
+    check: impl FnOnce(usize) -> anyhow::Result<()>,
+    conclude: Conclude,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let resume = spec.resume;
+    let recorder = Recorder::open(spec, false, conclude, output).await?;
+    let target = match target_spec(target)? {
         TargetSpec::Port(port) => return recorder.record_at_port(port).await,
         target => target,
     };
-    let chosen =
-        unless(&recorder.stops, resolve(&target, options.several.all, DotnetVerb::TRACE, output)).await?;
-    if chosen.len() > 1 {
-        spec::check_several(&options)?;
-    }
-    if options.recording.resume_runtime {
+    let chosen = unless(&recorder.stops, resolve(&target, all, verb, output)).await?;
+    check(chosen.len())?;
+    if resume {
         reject_stuck(&chosen, &recorder.stops).await?;
     }
     recorder.record_running(chosen).await
@@ -93,7 +127,7 @@ pub(super) async fn record(
     spec: Specification,
     output: Output,
 ) -> anyhow::Result<u8> {
-    Recorder::open(spec, false, output).await?.record_running(chosen).await
+    Recorder::open(spec, false, summary(output), output).await?.record_running(chosen).await
 }
 
 /// A recording whose outputs are open, with its stop requests and output.
@@ -101,18 +135,24 @@ struct Recorder {
     prepared: Prepared,
     stops: Stops,
     stops_on_enter: bool,
+    conclude: Conclude,
     output: Output,
 }
 
 impl Recorder {
-    async fn open(spec: Specification, launches: bool, output: Output) -> anyhow::Result<Self> {
+    async fn open(
+        spec: Specification,
+        launches: bool,
+        conclude: Conclude,
+        output: Output,
+    ) -> anyhow::Result<Self> {
         // Like dotnet-trace, except that a launched command keeps the keyboard for itself.
         let stops_on_enter = !launches && output.progress() && io::stdin().is_terminal();
         let (show, stops) = (EventPrinter::new(&spec, stops_on_enter, output), Stops::listen()?);
         let reporter = Reporter::new(move |event| show.event(event));
         let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(recording_error)?;
         let interrupted = || expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), "interrupted", None);
-        Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, stops_on_enter, output })
+        Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, stops_on_enter, conclude, output })
     }
 
     async fn record_at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
@@ -141,28 +181,27 @@ impl Recorder {
         if self.stops_on_enter {
             stop_on_enter(&self.stops)?;
         }
-        let Self { prepared, stops, output, .. } = self;
-        let conclude = |outcome| summary::conclude(outcome, &stops, output);
+        let Self { prepared, stops, conclude, .. } = self;
+        let conclude = |outcome| conclude(outcome, &stops);
         prepared.record(target, conclude).await.map_err(recording_error)?.0
     }
 }
 
 /// Starts a command and records it from its first event on. Returns the command's exit code unless that is 0 and the recording
 /// is incomplete or interrupted.
-async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow::Result<u8> {
-    let to_stdout = options.recording.output.as_deref() == Some(Path::new("-"));
-    let io = match (options.show_child_io, to_stdout || output.json()) {
-        (false, _) => Io::Hidden,
-        (true, false) => Io::Shown,
-        (true, true) => Io::ShownOnStderr,
-    };
-    let command = Command { words: options.command.clone(), io, kill: options.recording.kill_command };
-    let opened = Recorder::open(spec, true, output).await;
-    let Recorder { prepared, stops, .. } = opened.map_err(|error| match exit::code_of(&error) {
+pub(super) async fn launch(
+    spec: Specification,
+    command: Command,
+    conclude: Conclude,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let hides = command.io == Io::Hidden && !command.kill;
+    let opened = Recorder::open(spec, true, conclude, output).await;
+    let Recorder { prepared, stops, conclude, .. } = opened.map_err(|error| match exit::code_of(&error) {
         exit::FAILED => ours(error),
         _ => error,
     })?;
-    let conclude = |outcome| summary::conclude(outcome, &stops, output);
+    let conclude = |outcome| conclude(outcome, &stops);
     let recorded = prepared.record(Target::Command(command), conclude).await;
     let (code, status) = recorded.map_err(recording_error).map_err(ours)?;
     let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?)
@@ -172,7 +211,7 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
         Err(error) => Err(ours(error)),
         Ok(code) if theirs == 0 && (code == exit::PARTIAL || Some(code) == stops.exit_code()) => Ok(code),
         Ok(_) => {
-            if theirs != 0 && io == Io::Hidden && !options.recording.kill_command {
+            if theirs != 0 && hides {
                 output.note(format_args!(
                     "the command exited with code {theirs}; --show-child-io shows its output"
                 ));

@@ -17,18 +17,22 @@ pub(super) struct EventPrinter {
     duration: Option<Duration>,
     providers: Vec<String>,
     stops_on_enter: bool,
+    /// Whether a consumer shows the progress.
+    is_shown: bool,
     output: Output,
 }
 
 impl EventPrinter {
     pub(super) fn new(spec: &Specification, stops_on_enter: bool, output: Output) -> Self {
         let providers = spec.asked.iter().map(|asked| asked.provider.name.clone()).collect();
-        Self { children: spec.children, duration: spec.duration, providers, stops_on_enter, output }
+        let (children, duration, is_shown) = (spec.children, spec.duration, spec.consumers.is_some());
+        Self { children, duration, providers, stops_on_enter, is_shown, output }
     }
 
     pub(super) fn event(&self, event: Event) {
         let output = self.output;
         match event {
+            Event::Started { .. } | Event::Progress(_) if self.is_shown => {}
             Event::Started { name, pid, files } => self.started(&name, pid, &files),
             Event::Progress(progress) => self.progress(&progress),
             Event::Recorded if output.progress() => output.end_status(),

@@ -1,0 +1,257 @@
+//! The latest reading of every series, with totals, within limits of memory.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::{Counter, CounterKind, CounterValues, Reading};
+
+/// The limits of a [`CounterBoard`]. A program may report any number of series with names of any length.
+#[derive(Debug, Clone, Copy)]
+pub struct BoardLimits {
+    /// The maximum number of series.
+    pub series: usize,
+    /// The maximum size of their texts in bytes.
+    pub bytes: usize,
+}
+
+impl Default for BoardLimits {
+    fn default() -> Self {
+        Self { series: 100_000, bytes: 64 << 20 }
+    }
+}
+
+/// What identifies a series, in the order in which series are shown.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct SeriesKey {
+    process: u32,
+    provider: String,
+    name: String,
+    version: Option<String>,
+    tags: [String; 3],
+    instance: u32,
+}
+
+impl SeriesKey {
+    fn of(process: u32, counter: &Counter) -> Self {
+        let tags = [&counter.provider_tags, &counter.counter_tags, &counter.tags];
+        Self {
+            process,
+            provider: counter.provider.clone(),
+            name: counter.name.clone(),
+            version: counter.version.clone(),
+            tags: tags.map(|tags| tags.text().to_owned()),
+            instance: counter.instance,
+        }
+    }
+
+    /// Returns the approximate size of a series in bytes: its texts occur in the key, in the counter, and as pairs of tags.
+    fn size(&self) -> usize {
+        let texts = [self.provider.len(), self.name.len(), self.version.as_ref().map_or(0, String::len)];
+        2 * texts.iter().sum::<usize>() + 3 * self.tags.iter().map(String::len).sum::<usize>() + 512
+    }
+}
+
+/// A series with its latest reading and its totals.
+#[derive(Debug, Clone)]
+pub struct CounterRow {
+    /// The process id.
+    pub process: u32,
+    /// The series.
+    pub counter: Counter,
+    /// The numbers of the latest reading.
+    pub values: CounterValues,
+    /// The time of the latest reading in nanoseconds since 1970, UTC. `None` if unknown.
+    pub utc_ns: Option<i64>,
+    /// The sum of the increments in all readings. `None` without an increment.
+    pub total: Option<f64>,
+    /// The number of values in all readings. `None` if never reported.
+    pub total_count: Option<u64>,
+    /// The sum of the values in all readings. `None` if never reported.
+    pub total_sum: Option<f64>,
+    /// The [value](Self::value) of the reading before the latest one.
+    pub previous: Option<f64>,
+    /// The number of readings.
+    pub readings: u64,
+}
+
+impl CounterRow {
+    /// Returns the current value of a gauge, or the total of other kinds: as reported, or the sum of the increments so far if
+    /// the source does not report totals.
+    pub fn value(&self) -> Option<f64> {
+        self.values.value.or(match self.counter.kind {
+            CounterKind::Rate | CounterKind::Updown => self.total,
+            CounterKind::Gauge | CounterKind::Histogram => None,
+        })
+    }
+
+    /// Returns the increments per second in the latest interval.
+    pub fn rate(&self) -> Option<f64> {
+        let interval = self.values.interval_s.filter(|seconds| *seconds > 0.0)?;
+        Some(self.values.delta? / interval)
+    }
+
+    fn add(&mut self, reading: Reading) {
+        self.previous = self.value();
+        let Reading { counter, values, utc_ns } = reading;
+        self.total = both(self.total, values.delta, |a, b| a + b);
+        self.total_count = both(self.total_count, values.count, u64::saturating_add);
+        self.total_sum = both(self.total_sum, values.sum, |a, b| a + b);
+        (self.counter, self.values, self.utc_ns) = (counter, values, utc_ns);
+        self.readings += 1;
+    }
+}
+
+fn both<T: Copy>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)
+}
+
+/// The latest readings of all series of some processes.
+#[derive(Debug, Default)]
+pub struct CounterBoard {
+    limits: BoardLimits,
+    rows: BTreeMap<SeriesKey, CounterRow>,
+    bytes: usize,
+    omitted: u64,
+}
+
+impl CounterBoard {
+    /// Creates an empty board.
+    pub fn new(limits: BoardLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Adds a reading, and returns its series. `None` if the series is new and a limit is reached.
+    pub fn add(&mut self, process: u32, reading: Reading) -> Option<&CounterRow> {
+        let count = self.rows.len();
+        match self.rows.entry(SeriesKey::of(process, &reading.counter)) {
+            Entry::Occupied(entry) => {
+                let row = entry.into_mut();
+                row.add(reading);
+                Some(row)
+            }
+            Entry::Vacant(entry) => {
+                let bytes = self.bytes + entry.key().size();
+                if count >= self.limits.series || bytes > self.limits.bytes {
+                    self.omitted += 1;
+                    return None;
+                }
+                self.bytes = bytes;
+                let row = entry.insert(CounterRow {
+                    process,
+                    counter: Counter::default(),
+                    values: CounterValues::default(),
+                    utc_ns: None,
+                    total: None,
+                    total_count: None,
+                    total_sum: None,
+                    previous: None,
+                    readings: 0,
+                });
+                row.add(reading);
+                Some(row)
+            }
+        }
+    }
+
+    /// Removes all series of a counter that the program no longer reports. The tags of the series are ignored.
+    pub fn end(&mut self, process: u32, counter: &Counter) {
+        self.remove(|key, row| {
+            key.process == process
+                && row.counter.instance == counter.instance
+                && row.counter.name == counter.name
+                && row.counter.provider == counter.provider
+                && row.counter.version == counter.version
+        });
+    }
+
+    /// Removes all series of a process.
+    pub fn end_process(&mut self, process: u32) {
+        self.remove(|key, _| key.process == process);
+    }
+
+    fn remove(&mut self, is_removed: impl Fn(&SeriesKey, &CounterRow) -> bool) {
+        let bytes = &mut self.bytes;
+        self.rows.retain(|key, row| {
+            let removed = is_removed(key, row);
+            if removed {
+                *bytes = bytes.saturating_sub(key.size());
+            }
+            !removed
+        });
+    }
+
+    /// Returns all series, sorted by process, provider, name, version and tags.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &CounterRow> {
+        self.rows.values()
+    }
+
+    /// Returns how many readings were ignored because a limit was reached.
+    pub fn omitted(&self) -> u64 {
+        self.omitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Tags;
+    use super::*;
+
+    fn reading(name: &str, tags: &str, delta: Option<f64>) -> Reading {
+        let tags = Tags::new(tags, Vec::new());
+        let counter = Counter { name: name.to_owned(), kind: CounterKind::Rate, tags, ..Counter::default() };
+        let values = CounterValues { delta, interval_s: Some(2.0), ..CounterValues::default() };
+        Reading { counter, values, utc_ns: None }
+    }
+
+    #[test]
+    fn totals_are_reported_or_summed() {
+        let mut board = CounterBoard::default();
+        board.add(1, reading("a", "", Some(3.0)));
+        let row = board.add(1, reading("a", "", Some(5.0))).unwrap();
+        assert_eq!((row.value(), row.rate(), row.previous), (Some(8.0), Some(2.5), Some(3.0)));
+        let mut reported = reading("a", "", Some(1.0));
+        reported.values.value = Some(100.0);
+        assert_eq!(board.add(1, reported).unwrap().value(), Some(100.0));
+        // A missing number is neither 0 nor the number before.
+        let row = board.add(1, reading("a", "", None)).unwrap();
+        assert_eq!((row.value(), row.rate(), row.values.delta), (Some(9.0), None, None));
+    }
+
+    #[test]
+    fn series_differ_by_process_version_and_tags() {
+        let mut board = CounterBoard::default();
+        board.add(1, reading("a", "x=1", None));
+        board.add(1, reading("a", "x=2", None));
+        board.add(2, reading("a", "x=1", None));
+        let mut other = reading("a", "x=1", None);
+        other.counter.version = Some("2".to_owned());
+        board.add(1, other);
+        assert_eq!(board.rows().len(), 4);
+        board.end(1, &reading("a", "", None).counter);
+        assert_eq!(board.rows().len(), 2);
+        board.end_process(2);
+        assert_eq!(board.rows().map(|row| row.counter.version.as_deref()).collect::<Vec<_>>(), [Some("2")]);
+    }
+
+    proptest! {
+        /// The memory is bounded, and removing all series returns all of it.
+        #[test]
+        fn limits_hold(names in prop::collection::vec(("[a-c]{0,40}", "[x-z]{0,40}", 0_u32..3), 0..60)) {
+            let mut board = CounterBoard::new(BoardLimits { series: 10, bytes: 8_000 });
+            for (name, tags, process) in &names {
+                let is_known = board.rows().any(|row| {
+                    row.process == *process && row.counter.name == *name && row.counter.tags.text() == tags
+                });
+                let omitted = board.omitted();
+                let is_added = board.add(*process, reading(name, tags, Some(1.0))).is_some();
+                prop_assert!(is_added || !is_known);
+                prop_assert_eq!(board.omitted() - omitted, u64::from(!is_added));
+                prop_assert!(board.rows().len() <= 10 && board.bytes <= 8_000);
+            }
+            (0..3).for_each(|process| board.end_process(process));
+            prop_assert_eq!((board.rows().len(), board.bytes), (0, 0));
+        }
+    }
+}

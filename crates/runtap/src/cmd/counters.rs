@@ -1,0 +1,97 @@
+//! `runtap counters`: shows or saves the counters of running programs.
+
+use std::io;
+
+use runtap_record::counters::{CounterFile, CounterMonitor, CounterRequest, CounterSignal, messages};
+use runtap_record::{Command, RecordingOutcome};
+use runtap_sinks::counters::CounterFormat;
+use runtap_text::{CounterTable, TextOptions, counter_line};
+
+use super::failure::recording_error;
+use super::target::DotnetVerb;
+use super::trace::{child_io, guard_arguments, launch, record_target};
+use crate::cli::{CollectCounters, CounterOptions, Counters, CountersVerb, MonitorCounters};
+use crate::exit::{self, usage};
+use crate::output::{self, Output};
+
+pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
+    let (options, deltas, file) = match verb.verb {
+        Some(CountersVerb::Collect(collect)) => {
+            let CollectCounters { options, output, to } = *collect;
+            (options, false, Some((to, output)))
+        }
+        monitor => {
+            let MonitorCounters { options, deltas, .. } = match monitor {
+                Some(CountersVerb::Monitor(monitor)) => *monitor,
+                _ => verb.monitor,
+            };
+            (options, deltas, output.json().then(|| (CounterFormat::Jsonl, Some("-".into()))))
+        }
+    };
+    let CounterOptions { target, all, children, show_child_io, command: words, .. } = options;
+    let request = CounterRequest {
+        interval: options.refresh_interval,
+        max_series: options.max_series.get(),
+        max_histograms: options.max_histograms.get(),
+        ..CounterRequest::parse(&options.counters).map_err(|error| usage(format!("--counters: {error}")))?
+    };
+    let open = |(format, path): (CounterFormat, Option<_>)| {
+        CounterFile::open(format, request.interval.as_secs_f64(), path.as_deref())
+    };
+    let file = file.map(open).transpose()?;
+    let path = file.as_ref().and_then(CounterFile::path);
+    let io = child_io(show_child_io, path.is_none());
+    if let Some(path) = path {
+        output.note(format_args!("Writing counters to {}; Ctrl-C stops", path.display()));
+    }
+    let monitor = CounterMonitor::new(request, file, move |signal| {
+        let shown = show(&signal, all || children, deltas, output);
+        shown.map_err(|error| error.downcast().unwrap_or_else(io::Error::other))
+    });
+    let mut spec = monitor.specification();
+    (spec.duration, spec.children, spec.guard) = (options.duration, children, Some(guard_arguments()));
+    let conclude = Box::new(move |outcome, _: &_| conclude(outcome, &monitor, output));
+    if words.is_empty() {
+        return record_target(spec, &target, all, DotnetVerb::COUNTERS, |_| Ok(()), conclude, output).await;
+    }
+    launch(spec, Command { words, io, kill: false }, conclude, output).await
+}
+
+/// Shows a signal: on a terminal in a table that is redrawn, otherwise as lines.
+fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output) -> anyhow::Result<()> {
+    match signal {
+        CounterSignal::Notice { pid, notice } => output.messages([messages::notice(*pid, notice)]),
+        CounterSignal::Reading(row) if !output.can_draw() => {
+            output.text(counter_line(row, several, deltas))?;
+        }
+        CounterSignal::Pause(board) if output.can_draw() => {
+            let (rows, width) = output::size().unzip();
+            let options =
+                TextOptions { width, rows: rows.map(|rows| rows.saturating_sub(4)), ..output.options() };
+            let table = CounterTable { board, deltas }.to_text(&options);
+            output.screen(format_args!("{table}\nCtrl-C stops\n"))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn conclude(outcome: RecordingOutcome, monitor: &CounterMonitor, output: Output) -> anyhow::Result<u8> {
+    if outcome.is_unread {
+        return Ok(exit::OK);
+    }
+    monitor.finish()?;
+    let (messages, is_partial) = messages::outcome(&outcome, monitor);
+    output.messages(messages);
+    let has_result = outcome.made.iter().any(|files| !files.parts.is_empty());
+    let mut code = if is_partial { exit::PARTIAL } else { exit::OK };
+    for (index, (label, error)) in outcome.failed.into_iter().enumerate() {
+        let error = recording_error(error);
+        if !has_result && index == 0 {
+            return Err(error);
+        }
+        code = exit::PARTIAL;
+        output.warning(format_args!("{label}: {error:#}"));
+    }
+    Ok(code)
+}
