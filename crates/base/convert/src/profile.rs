@@ -130,7 +130,7 @@ pub fn method_names(path: &Path) -> Result<Names, source::Error> {
     let mut recording = Recording::open(path)?;
     recording.must_be_read_twice()?;
     let mut names = Names::new();
-    recording.read(|item| {
+    recording.read(&mut |item| {
         if !matches!(item, StreamItem::Header(_)) {
             names.item(item);
         }

@@ -71,17 +71,17 @@ pub fn read_heap(path: &Path) -> Result<Heap, Error> {
     let mut recording = Recording::open(path)?;
     let mut format = None;
     let (mut hprof, mut gcdump, mut events) = (HprofReader::new(), GcDumpReader::new(), HeapEvents::new());
-    recording.pieces(|recording, piece| {
-        let format = *format.get_or_insert_with(|| HeapFormat::of(piece).unwrap_or(HeapFormat::Recording));
+    recording.chunks(|recording, chunk| {
+        let format = *format.get_or_insert_with(|| HeapFormat::of(chunk).unwrap_or(HeapFormat::Recording));
         let fed = match format {
-            HeapFormat::Hprof => hprof.feed(piece),
+            HeapFormat::Hprof => hprof.feed(chunk),
             HeapFormat::GcDump => {
-                gcdump.feed(piece);
+                gcdump.feed(chunk);
                 Ok(())
             }
             HeapFormat::Recording => {
                 use runtap_nettrace::Observe as _;
-                return recording.items(piece, &mut |item| events.item(item));
+                return recording.items(chunk, &mut |item| events.item(item));
             }
         };
         fed.map_err(|error| Error::Heap { path: path.to_owned(), error })

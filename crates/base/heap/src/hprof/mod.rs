@@ -202,5 +202,5 @@ impl Segment {
 
 /// Turns an "unexpected end" of a record whose bytes are all there into an error that more bytes cannot mend.
 fn beyond_record(error: &DecodeError) -> DecodeError {
-    DecodeError::new(error.offset, error.what, DecodeErrorKind::Invalid("extends beyond its record"))
+    DecodeError::new(error.offset, error.field, DecodeErrorKind::Invalid("extends beyond its record"))
 }
