@@ -42,9 +42,20 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             span if span < Duration::from_secs(1) => write!(f, "{} ms", span.as_millis()),
-            span if span < Duration::from_mins(1) => write!(f, "{:.1} s", span.as_secs_f64()),
+            span if span < Duration::from_mins(1) => write!(f, "{:.1}", Seconds(span)),
             span => Clock(span).fmt(f),
         }
+    }
+}
+
+/// A duration in seconds, with the precision of the format: `{}` is `2.5 s`, `{:.3}` is `2.500 s`.
+#[derive(Debug, Clone, Copy)]
+pub struct Seconds(pub Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0.as_secs_f64(), f)?;
+        f.write_str(" s")
     }
 }
 
@@ -179,6 +190,8 @@ mod tests {
         );
         let span = |ms| Span(Duration::from_millis(ms)).to_string();
         assert_eq!([span(250), span(3210), span(90_000)], ["250 ms", "3.2 s", "00:01:30"]);
+        let seconds = Seconds(Duration::from_millis(2_500));
+        assert_eq!([seconds.to_string(), format!("{seconds:.3}")], ["2.5 s", "2.500 s"]);
         assert_eq!(Count(1_234_567).to_string(), "1,234,567");
         assert_eq!(Count(123).to_string(), "123");
         assert_eq!(

@@ -8,7 +8,7 @@ use runtap_convert::{Note, Unsuitable};
 use runtap_model::{Message, Unit};
 
 use crate::document::OutputFile;
-use crate::units::{Bytes, Count, Nanoseconds, Things};
+use crate::units::{Bytes, Count, Nanoseconds, Seconds, Things};
 use crate::{Output, advice};
 
 /// Prints the notes of a conversion, and a line for each written file unless the result is a JSON document.
@@ -68,10 +68,10 @@ pub fn conversion_message(note: &Note) -> Option<Message> {
             Things(deep.deepest as u64, "frame")
         )),
         Note::EndsEarly { format, end_ns, max_bytes } => Message::Warning(format!(
-            "the {} file ends {:.3} s after the start of the recording: the complete file would be larger than {}; --max-size \
+            "the {} file ends {:.3} after the start of the recording: the complete file would be larger than {}; --max-size \
              changes the limit",
             format.name(),
-            Duration::from_nanos(*end_ns).as_secs_f64(),
+            Seconds(Duration::from_nanos(*end_ns)),
             Bytes(*max_bytes)
         )),
         Note::NarrowBranches { format, view, least, max_bytes } => Message::Warning(format!(

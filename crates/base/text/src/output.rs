@@ -246,3 +246,17 @@ pub(crate) fn causes<'a>(
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_the_text_contains_is_not_repeated() {
+        let cause = io::Error::other("the disk is full");
+        let text = |text: &str| with_causes(text.to_owned(), Some(&cause));
+        assert_eq!(text("cannot write a.svg"), "cannot write a.svg: the disk is full");
+        assert_eq!(text("a.svg: the disk is full"), "a.svg: the disk is full");
+        assert_eq!(with_causes("stopped".to_owned(), None), "stopped");
+    }
+}

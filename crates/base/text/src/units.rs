@@ -3,7 +3,9 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-pub use runtap_model::units::{Bytes, Clock, Count, Lost, Moment, Nanoseconds, Percent, Span, Things, noun};
+pub use runtap_model::units::{
+    Bytes, Clock, Count, Lost, Moment, Nanoseconds, Percent, Seconds, Span, Things, noun,
+};
 use runtap_test::plan::Limit;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runtap_discover::Fix;
 use runtap_model::Message;
-use runtap_model::units::Span;
+use runtap_model::units::{Seconds, Span};
 use runtap_nettrace::Partial;
 use runtap_os::shell;
 use runtap_target::fixes;
@@ -104,13 +104,13 @@ pub fn silence(silence: &Silence, names: &str) -> String {
                 .iter()
                 .map(|(name, after)| match after {
                     None => format!("from {name}"),
-                    Some(after) => format!("from {name} after {:.2} s", after.as_secs_f64()),
+                    Some(after) => format!("from {name} after {:.2}", Seconds(*after)),
                 })
                 .collect();
             format!(
-                "another session of this process ended during this recording of {:.2} s, and no events were received {}: the \
+                "another session of this process ended during this recording of {:.2}, and no events were received {}: the \
                  runtime may have disabled the events for both sessions; if you expected events, record again",
-                after.as_secs_f64(),
+                Seconds(*after),
                 silent.join(", and none ")
             )
         }

@@ -1,7 +1,7 @@
 //! Messages about the connections of a router.
 
 use runtap_model::Message;
-use runtap_model::units::Things;
+use runtap_model::units::{Seconds, Things};
 
 use super::Notice;
 
@@ -46,7 +46,7 @@ pub fn notice(notice: &Notice) -> Message {
                 Some(error) => format!("rejected by the runtime with {}", error.hresult),
                 None => format!("{bytes} bytes"),
             };
-            Message::Detail(format!("{who}: {command}: {outcome}, {:.3} s", took.as_secs_f64()))
+            Message::Detail(format!("{who}: {command}: {outcome}, {:.3}", Seconds(*took)))
         }
         Notice::ForeignTool { uid } => Message::Warning(format!(
             "the tool's port belongs to a process of user {uid}, so nothing was sent to it; run the tool as your own user"

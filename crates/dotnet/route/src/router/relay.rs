@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, ErrorReply, HEADER_LEN, Hresult, Request, SessionId};
+use runtap_model::units::Seconds;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
@@ -181,9 +182,9 @@ impl Relay {
                         format!("the runtime is busy, and {} clients are already waiting", self.limits.queue)
                     }
                     NoConnection::TooLong => format!(
-                        "no connection to the runtime became available within {} s: the runtime has not \
+                        "no connection to the runtime became available within {}: the runtime has not \
                          connected, or is busy",
-                        self.limits.wait.as_secs_f64()
+                        Seconds(self.limits.wait)
                     ),
                     NoConnection::Gone => "the runtime has disconnected".to_owned(),
                 })?;
