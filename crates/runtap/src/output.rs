@@ -100,7 +100,12 @@ impl Output {
 
     /// Writes a result as JSON or text, depending on `--format`.
     pub(crate) fn show(self, it: &(impl Serialize + Print)) -> anyhow::Result<()> {
-        if self.json { self.document(it) } else { self.print(it, &self.options()) }
+        self.show_as(it, &self.options())
+    }
+
+    /// Writes a result as JSON or as text with these options.
+    pub(crate) fn show_as(self, it: &(impl Serialize + Print), text: &TextOptions<'_>) -> anyhow::Result<()> {
+        if self.json { self.document(it) } else { self.print(it, text) }
     }
 
     /// Replaces the content of the terminal with a text. If stdout is not a terminal, use [`text`](Self::text).

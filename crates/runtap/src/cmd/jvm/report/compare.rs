@@ -15,7 +15,7 @@ use runtap_text::TextOptions;
 use runtap_text::jvm::{DifferenceDocument, OperandRow, SetsDocument};
 
 use super::export::{profile_error, reject_missing_calls};
-use super::{classify_error, each, parse_operand, show, warn};
+use super::{classify_error, each, parse_operand, warn};
 use crate::cli::JvmReport;
 use crate::cmd::convert;
 use crate::exit::usage;
@@ -53,7 +53,7 @@ pub(super) fn sets(
         others.push((*operation, called));
     }
     let methods = combine(&base, &others);
-    show(&SetsDocument::new(rows, methods, options.document_rows()), shown, output)?;
+    output.show_as(&SetsDocument::new(rows, methods, options.document_rows()), shown)?;
     Ok(code)
 }
 

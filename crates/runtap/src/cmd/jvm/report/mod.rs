@@ -18,12 +18,11 @@ use runtap_jvm::recording::{
 };
 use runtap_jvm::report::{ReportKind, RowOptions, merged_methods};
 use runtap_os::output::OutputSink;
+use runtap_text::TextOptions;
 use runtap_text::jvm::{
     AgentDocument, AgentReports, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes,
     warnings,
 };
-use runtap_text::{Print, TextOptions};
-use serde::Serialize;
 
 use self::compare::Pair;
 use self::export::Export;
@@ -89,7 +88,7 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
                 refuse::unknown_thread(thread, &operand, &loaded)?;
             }
             let rows = runtap_jvm::report::rows(kind, &loaded, &row_options(options));
-            show(&RowsDocument::new(kind, operand.label(), rows), &shown, output)?;
+            output.show_as(&RowsDocument::new(kind, operand.label(), rows), &shown)?;
         }
     }
     Ok(warn(&loaded, output))
@@ -156,7 +155,7 @@ pub(in crate::cmd) fn report_kind(operand: &Operand, options: &Report, output: O
     let rows_of_agents =
         runtap_jvm::report::rows(kind, &loaded, &RowOptions { limit, ..RowOptions::default() });
     let document = RowsDocument::new(kind, operand.label(), rows_of_agents);
-    show(&document, &rows(options.number, output), output)?;
+    output.show_as(&document, &rows(options.number, output))?;
     Ok(warn(&loaded, output))
 }
 
@@ -172,11 +171,6 @@ fn row_options(options: &JvmReport) -> RowOptions {
         thread: options.thread,
         limit: options.document_rows(),
     }
-}
-
-/// Writes a result as JSON or as tables.
-fn show(document: &(impl Serialize + Print), shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
-    if output.json() { output.document(document) } else { output.print(document, shown) }
 }
 
 /// Returns the options of tables; 0 shows all rows.
@@ -265,7 +259,7 @@ fn report_merged(
     let title = format!("{} together", Things(agents, "agent"));
     if options.kind.is_some() {
         let rows = merged_methods(&report, title, &row_options(options));
-        show(&RowsDocument::new(ReportKind::Methods, operand.label(), vec![rows]), shown, output)?;
+        output.show_as(&RowsDocument::new(ReportKind::Methods, operand.label(), vec![rows]), shown)?;
     } else if output.json() {
         output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
     } else {
