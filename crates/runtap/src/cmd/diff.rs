@@ -136,6 +136,8 @@ fn heaps(options: &Diff, output: Output) -> anyhow::Result<u8> {
     report.limit(options.number.filter(|_| output.json()).unwrap_or(usize::MAX));
     output.show_as(&report, &table_options(options.number, output))?;
     let missing = report.missing();
-    missing.iter().for_each(|text| output.warning(text));
+    for text in &missing {
+        output.warning(text);
+    }
     Ok(if missing.is_empty() { exit::OK } else { exit::PARTIAL })
 }
