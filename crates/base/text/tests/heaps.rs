@@ -145,9 +145,9 @@ fn growth_between_two_heaps() {
     before: 4 objects, 5.0 MB (old.hprof)
     after: 3 objects, 72 B (new\u{1b}.hprof)
 
-     GROWTH  OBJECTS  SIZE AFTER  RETAINED AFTER  TYPE
-      +48 B       +2        72 B             0 B  app!app.Cache
-       -8 B       -1         0 B             0 B  (unknown)
+    GROWTH  OBJECTS  SIZE AFTER  RETAINED AFTER  TYPE
+     +48 B       +2        72 B             0 B  app!app.Cache
+      -8 B       -1         0 B             0 B  (unknown)
     … and 1 more type
     ");
     assert!(diff.missing().is_empty());
