@@ -32,10 +32,10 @@ fn read(path: &Path) -> HeapDump {
     reader.finish()
 }
 
-fn compared(jdk: &Jdk, options: &[&str]) {
+fn compared(compiler: &Jdk, jdk: &Jdk, options: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/KnownHeap.java");
-    Jdk::with_compiler().unwrap().compile([&source], folder.path());
+    compiler.compile([&source], folder.path());
     let mut java = jdk.java();
     java.args(options).arg("-cp").arg(folder.path()).arg("KnownHeap");
     java.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -97,11 +97,12 @@ fn compared(jdk: &Jdk, options: &[&str]) {
 }
 
 fn of_all() -> Result<(), Skip> {
+    let compiler = Jdk::with_compiler()?;
     for jdk in Jdk::all()? {
         for options in
             [&["-Xmx64m"][..], &["-Xmx64m", "-XX:-UseCompressedOops"], &["-Xmx64m", "-XX:+UseSerialGC"]]
         {
-            compared(&jdk, options);
+            compared(&compiler, &jdk, options);
         }
     }
     Ok(())

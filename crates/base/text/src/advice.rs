@@ -1,6 +1,7 @@
 //! Advice on the options that record the data of a view or report, for recordings that lack this data.
 
 use std::error::Error;
+use std::path::Path;
 
 use runtap_clr::report::ReportKind;
 use runtap_convert::failure::{Failure, SinkError};
@@ -41,6 +42,21 @@ pub fn default_view(trace: &Trace) -> (View, Option<Message>) {
     (View::Cpu, message)
 }
 
+/// Returns the view in which two recordings are compared if none was requested, and what to know about it: all samples if the
+/// view `cpu` has almost none of one recording.
+pub fn compared_view(recordings: [(&Trace, &Path); 2]) -> (View, Vec<Message>) {
+    if recordings.iter().any(|(trace, _)| trace.shows_little_in(View::Cpu)) {
+        let text = "Less than 1% of the samples are in view 'cpu', so all samples are compared; use --view cpu to compare only those in \
+                    that view.";
+        return (View::ThreadTime, vec![Message::Warning(text.to_owned())]);
+    }
+    let doubt = |(trace, file): (&Trace, &Path)| {
+        let doubt = doubtful_samples(trace.ticks(View::Cpu), trace.doubtful_ticks()?);
+        Some(Message::Warning(format!("{}: {doubt}", file.display())))
+    };
+    (View::Cpu, recordings.into_iter().filter_map(doubt).collect())
+}
+
 /// Formats the warning that the view 'cpu' shows only some of the samples.
 fn few_samples(shown: u64, all: u64) -> String {
     format!(
@@ -59,7 +75,7 @@ pub const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a larger -
      64 KiB (.NET drops such events with any --buffersize)";
 
 /// Formats the warning that the view 'cpu' may lack many samples.
-pub fn doubtful_samples(shown: u64, doubtful: u64) -> String {
+pub(crate) fn doubtful_samples(shown: u64, doubtful: u64) -> String {
     format!(
         "View 'cpu' shows {} and excludes {} in these same methods because the runtime marked them as waiting. .NET 8 and 9 mark \
          some running threads this way; use --view thread-time to include them (--view cpu suppresses this warning).",

@@ -16,7 +16,7 @@ pub use crate::perf_map::{MapFile, PerfMapDocument};
 pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
 pub use crate::program::{LicensesDocument, VersionDocument};
 pub use crate::repair::RepairDocument;
-pub use crate::report::HeapDocument;
+pub use crate::report::{HeapDiffDocument, HeapDocument};
 pub use crate::router::RouterDocument;
 pub use crate::trace::{TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;

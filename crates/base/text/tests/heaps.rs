@@ -5,7 +5,7 @@ use std::path::Path;
 use runtap_convert::source::{Heap, HeapFormat};
 use runtap_heap::hprof::{RepeatedText, RepeatedTexts};
 use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind, TypeOrder};
-use runtap_text::document::HeapDocument;
+use runtap_text::document::{HeapDiffDocument, HeapDocument};
 use runtap_text::{Print, TextOptions, json};
 
 fn heap() -> Heap {
@@ -126,4 +126,35 @@ fn a_heap_that_was_not_recorded_is_no_empty_heap() {
     let partial = self::document(partial, TypeOrder::Bytes, None);
     assert_eq!(partial.missing(), Some("the recording ends before the heap was described completely"));
     assert!(text(&partial, 9).starts_with("0 objects, 0 B"));
+}
+
+#[test]
+fn growth_between_two_heaps() {
+    let before = heap();
+    let mut builder = GraphBuilder::default();
+    let cache = builder.add_type("app.Cache", Some("app".to_owned()));
+    for n in 0..3 {
+        builder.object(0x1000 + 0x20 * n, cache, 24);
+    }
+    let after = Heap { graph: builder.finish(), ..heap() };
+    let (one, two) = (Path::new("old.hprof"), Path::new("new\u{1b}.hprof"));
+    let diff = HeapDiffDocument::new([(one, &before), (two, &after)]);
+    let mut text = Vec::new();
+    diff.print(&mut text, &TextOptions { rows: Some(2), ..TextOptions::default() }).unwrap();
+    insta::assert_snapshot!(String::from_utf8(text).unwrap(), @r"
+    before: 4 objects, 5.0 MB (old.hprof)
+    after: 3 objects, 72 B (new\u{1b}.hprof)
+
+    GROWTH  OBJECTS  SIZE AFTER  RETAINED AFTER  TYPE
+     +48 B       +2        72 B             0 B  app!app.Cache
+      -8 B       -1         0 B             0 B  (unknown)
+    … and 1 more type
+    ");
+    assert!(diff.missing().is_empty());
+    let damaged = Heap { graph: Graph::missing(Incomplete::NoEnd), ..heap() };
+    let diff = HeapDiffDocument::new([(one, &damaged), (one, &damaged)]);
+    assert_eq!(diff.missing().len(), 2);
+    let mut text = Vec::new();
+    diff.print(&mut text, &TextOptions::default()).unwrap();
+    assert!(text.ends_with(b"each type are equal.\n"));
 }

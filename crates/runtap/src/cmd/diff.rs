@@ -4,12 +4,12 @@ use std::path::Path;
 
 use runtap_clr::ProfileOptions;
 use runtap_clr::report::{DiffOrder, DiffReport, Report};
-use runtap_convert::source::{ProfileSource as _, Recording, has_view};
+use runtap_convert::source::{ProfileSource as _, Recording, has_view, is_heap_file, read_heap};
 use runtap_convert::{
     Content, FileFormat, Note, Planned, Profile, limit_depth, plan, reject_overwriting, write_difference,
 };
 use runtap_jvm::recording::JavaSource;
-use runtap_model::{Comparison, Trace, View};
+use runtap_model::{Comparison, Trace};
 use runtap_os::output::{Destination, with_extension, without_extension};
 use runtap_sinks::Format;
 
@@ -22,6 +22,9 @@ use crate::cli::{AnyFormat, Diff};
 use crate::exit::{self, usage};
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
+    if is_heap_file(&options.before) || is_heap_file(&options.after) {
+        return heaps(options, output);
+    }
     match [jvm::find_operand(&options.before)?, jvm::find_operand(&options.after)?] {
         [None, None] => {}
         [Some(before), Some(after)] => return jvm::diff(&before, &after, options, output),
@@ -51,15 +54,10 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
             });
         }
     }
-    let view = options.view.unwrap_or_else(|| default_view(&before, &after, output));
-    if options.view.is_none() && view == View::Cpu {
-        for (trace, source) in [(&before, &first), (&after, &second)] {
-            if let Some(doubtful) = trace.doubtful_ticks() {
-                let doubt = advice::doubtful_samples(trace.ticks(view), doubtful);
-                output.warning(format_args!("{}: {doubt}", source.file.display()));
-            }
-        }
-    }
+    let recordings = [(&before, first.file), (&after, second.file)];
+    let compared = || advice::compared_view(recordings);
+    let (view, messages) = options.view.map_or_else(compared, |view| (view, Vec::new()));
+    output.messages(messages);
     let comparison = Comparison::new(&before, &after, view);
     drop((before, after));
     for (side, source) in [(comparison.before(), &first), (comparison.after(), &second)] {
@@ -126,13 +124,19 @@ fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(T
     Ok((trace, source))
 }
 
-/// Returns the view 'cpu', or 'thread-time' if 'cpu' would show almost no samples of one of the recordings.
-fn default_view(before: &Trace, after: &Trace, output: Output) -> View {
-    if [before, after].into_iter().all(|trace| !trace.shows_little_in(View::Cpu)) {
-        return View::Cpu;
+/// Compares heaps by type.
+fn heaps(options: &Diff, output: Output) -> anyhow::Result<u8> {
+    let is_plain = options.view.is_none() && planned(options, &options.after)?.is_empty();
+    if !is_plain || options.inclusive || options.absolute {
+        return Err(usage("heaps are compared by type: --view, --inclusive, --absolute, --to do not apply"));
     }
-    output.warning(
-        "Less than 1% of the samples are in view 'cpu', so all samples are compared; use --view cpu to compare only those in that view.",
-    );
-    View::ThreadTime
+    let [before, after] = [read_heap(&options.before)?, read_heap(&options.after)?];
+    let mut report = document::HeapDiffDocument::new([(&options.before, &before), (&options.after, &after)]);
+    report.limit(options.number.filter(|_| output.json()).unwrap_or(usize::MAX));
+    output.show_with(&report, &table_options(options.number, output))?;
+    let missing = report.missing();
+    for text in &missing {
+        output.warning(text);
+    }
+    Ok(if missing.is_empty() { exit::OK } else { exit::PARTIAL })
 }

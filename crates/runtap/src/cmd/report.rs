@@ -112,9 +112,7 @@ impl Reporter<'_> {
         let (order, path) = (options.sort.unwrap_or_default(), options.path.as_deref());
         let mut report = HeapDocument::new(&options.file, read_heap(&options.file)?, order, path);
         report.limit(options.number.filter(|_| output.json()).unwrap_or(usize::MAX));
-        let rows = table_options(options.number, *output);
-        let shown = if output.json() { output.document(&report) } else { output.print(&report, &rows) };
-        shown?;
+        output.show_with(&report, &table_options(options.number, *output))?;
         let Some(reason) = report.missing() else { return Ok(exit::OK) };
         output.warning(format_args!("{} is partial: {reason}", options.file.display()));
         Ok(exit::PARTIAL)

@@ -505,31 +505,42 @@ fn heaps_are_reported_from_recordings_and_heap_graphs() {
     assert_eq!((types.len(), report["types_count"].as_u64().unwrap() > 100), (3, true));
     assert!(types.is_sorted_by_key(|row| std::cmp::Reverse(row["bytes"].as_u64())));
     let text =
-        runtap(["report", &recording, "heap", "--sort", "count", "-n", "1"]).expect_code(0).stdout.clone();
+        runtap(["report", &recording, "heap", "--sort", "count", "-n", "1"]).expect_code(0).text().to_owned();
     assert!(text.starts_with("3,849 objects, 2.2 MB"), "{text}");
     assert!(text.contains("COUNT") && text.contains("more types (-n shows more)"), "{text}");
 
     // A file that contains only a heap needs no kind.
     let graph = file("old.gcdump", &require!(shared_data("nettrace/test1.gcdump.zst")));
     let report = runtap(["report", &graph, "--format", "json"]).expect_code(0).json();
-    assert_eq!((&report["objects"], &report["format"]), (&json!(6_482), &json!("gcdump")));
+    assert_eq!((&report["objects"], &report["format"]), (&json!(6_481), &json!("gcdump")));
     let cut = fs::read(&graph).unwrap();
     let cut = file("cut.gcdump", &cut[..cut.len() / 2]);
-    let done = runtap(["report", &cut, "heap"]).expect_code(5);
-    assert!(done.stderr.contains("cut.gcdump is partial: truncated"), "{}", done.stderr);
+    let done = runtap(["report", &cut, "heap"]);
+    assert!(done.expect_code(5).stderr.contains("cut.gcdump is partial: truncated"), "{}", done.stderr);
 
     for (arguments, error) in [
         (&["report", &*recording][..], "a value is required for '<KIND>'"),
         (&["report", &*recording, "gc", "--sort", "count"], "--sort and --path apply only to report heap"),
         (&["report", &*graph, "gc"], "is a heap graph (gcdump), not a recording"),
     ] {
-        let done = runtap(arguments).expect_code(2);
-        assert!(done.stderr.contains(error), "{}", done.stderr);
+        let done = runtap(arguments);
+        assert!(done.expect_code(2).stderr.contains(error), "{}", done.stderr);
     }
     let empty = file("gc.nettrace", &require!(shared_data("nettrace/net10/meters.nettrace.zst")));
-    let text = runtap(["report", &empty, "heap"]).expect_code(0).stdout.clone();
+    let text = runtap(["report", &empty, "heap"]).expect_code(0).text().to_owned();
     assert!(
         text.starts_with("No objects of a heap in this recording") && text.contains("0x1980001"),
         "{text}"
     );
+
+    // Files of different kinds can be compared too.
+    let diff = runtap(["diff", &graph, &recording, "-n", "2", "--format", "json"]).expect_code(0).json();
+    let sides = ["before", "after"].map(|side| diff[side]["objects"].clone());
+    assert_eq!((json!(sides), &diff["schema"]), (json!([6_481, 3_849]), &json!("runtap.heap.diff/1")));
+    let none = runtap(["diff", &graph, &graph]).expect_code(0).text().to_owned();
+    assert!(none.ends_with("The number and size of the objects of each type are equal.\n"), "{none}");
+    let partial = runtap(["diff", &graph, &cut]);
+    assert!(partial.expect_code(5).stderr.contains("cut.gcdump is partial"), "{}", partial.stderr);
+    let rejected = runtap(["diff", &graph, &graph, "--to", "folded"]);
+    assert!(rejected.expect_code(2).stderr.contains("heaps are compared by type"), "{}", rejected.stderr);
 }

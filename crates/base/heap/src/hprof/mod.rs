@@ -17,7 +17,7 @@ mod texts;
 use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader};
 
 pub use self::texts::{RepeatedText, RepeatedTexts};
-use crate::hprof::segment::Segment;
+use crate::hprof::segment::DumpBuilder;
 use crate::{Graph, Incomplete};
 
 /// How every file starts.
@@ -48,15 +48,15 @@ pub struct HeapDump {
 #[derive(Debug, Default)]
 pub struct HprofReader {
     queue: Deframer,
-    state: State,
-    segment: Segment,
+    expected: Expected,
+    builder: DumpBuilder,
     /// Whether an end marker has been read.
     has_end: bool,
 }
 
 /// What the next bytes are.
 #[derive(Debug, Default, Clone, Copy)]
-enum State {
+enum Expected {
     #[default]
     Header,
     Record,
@@ -83,7 +83,7 @@ impl HprofReader {
     /// # Errors
     /// If the file does not start like a heap dump.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        if matches!(self.state, State::Damaged) {
+        if matches!(self.expected, Expected::Damaged) {
             return Ok(());
         }
         self.queue.feed(bytes);
@@ -91,25 +91,25 @@ impl HprofReader {
             let pending = self.queue.pending();
             let mut r = Reader::at(pending, self.queue.offset());
             let start = r.offset();
-            let result = match self.state {
-                State::Header => self.segment.header(&mut r),
-                State::Record => self.segment.record(&mut r, &mut self.has_end),
-                State::Segment { left: 0 } | State::Skip { left: 0 } => Ok((State::Record, start)),
-                State::Segment { left } => {
-                    self.segment.read(&mut r, left).map(|left| (State::Segment { left }, r.offset()))
+            let result = match self.expected {
+                Expected::Header => self.builder.header(&mut r),
+                Expected::Record => self.builder.record(&mut r, &mut self.has_end),
+                Expected::Segment { left: 0 } | Expected::Skip { left: 0 } => Ok((Expected::Record, start)),
+                Expected::Segment { left } => {
+                    self.builder.read(&mut r, left).map(|left| (Expected::Segment { left }, r.offset()))
                 }
-                State::Skip { left } => {
+                Expected::Skip { left } => {
                     let n = left.min(pending.len() as u64);
-                    Ok((State::Skip { left: left - n }, start + n))
+                    Ok((Expected::Skip { left: left - n }, start + n))
                 }
-                State::Damaged => return Ok(()),
+                Expected::Damaged => return Ok(()),
             };
-            let is_header = matches!(self.state, State::Header);
+            let is_header = matches!(self.expected, Expected::Header);
             match result {
-                Ok((state, end)) => {
+                Ok((expected, end)) => {
                     let has_moved =
-                        end > start || !matches!(state, State::Segment { .. } | State::Skip { .. });
-                    self.state = state;
+                        end > start || !matches!(expected, Expected::Segment { .. } | Expected::Skip { .. });
+                    self.expected = expected;
                     self.queue.consume(usize::try_from(end - start).unwrap_or(usize::MAX));
                     if !has_moved {
                         return Ok(());
@@ -118,8 +118,8 @@ impl HprofReader {
                 Err(error) if error.is_incomplete() => return Ok(()),
                 Err(error) if is_header => return Err(error),
                 Err(error) => {
-                    self.segment.builder.incomplete(Incomplete::Damaged(error));
-                    self.state = State::Damaged;
+                    self.builder.graph.incomplete(Incomplete::Damaged(error));
+                    self.expected = Expected::Damaged;
                     return Ok(());
                 }
             }
@@ -128,19 +128,19 @@ impl HprofReader {
 
     /// Returns the heap dump at the end of the file.
     pub fn finish(self) -> HeapDump {
-        let is_between = matches!(self.state, State::Record) && self.queue.pending().is_empty();
+        let is_between = matches!(self.expected, Expected::Record) && self.queue.pending().is_empty();
         let end = self.queue.offset() + self.queue.pending().len() as u64;
-        let mut segment = self.segment;
-        if !(is_between && (self.has_end || segment.is_old_dump)) {
-            segment.builder.incomplete(Incomplete::Truncated { offset: end });
+        let mut builder = self.builder;
+        if !(is_between && (self.has_end || builder.is_old_dump)) {
+            builder.graph.incomplete(Incomplete::Truncated { offset: end });
         }
-        segment.finish()
+        builder.finish()
     }
 }
 
-impl Segment {
+impl DumpBuilder {
     /// Reads the header of the file.
-    fn header(&mut self, r: &mut Reader<'_>) -> Result<(State, u64), DecodeError> {
+    fn header(&mut self, r: &mut Reader<'_>) -> Result<(Expected, u64), DecodeError> {
         let wrong =
             |r: &Reader<'_>| r.error("magic", DecodeErrorKind::Invalid("is not that of a heap dump (hprof)"));
         let rest = r.rest();
@@ -162,28 +162,28 @@ impl Segment {
         }
         r.bytes(12, "time")?;
         self.set_id_bytes(if size == 4 { 4 } else { 8 });
-        Ok((State::Record, r.offset()))
+        Ok((Expected::Record, r.offset()))
     }
 
     /// Reads the header of a record, and the record if it is short and needed.
-    fn record(&mut self, r: &mut Reader<'_>, has_end: &mut bool) -> Result<(State, u64), DecodeError> {
+    fn record(&mut self, r: &mut Reader<'_>, has_end: &mut bool) -> Result<(Expected, u64), DecodeError> {
         let tag = r.u8("tag")?;
         r.bytes(4, "time of a record")?;
         let length = u32::from_be_bytes(r.array("length of a record")?);
-        let state = match tag {
+        let expected = match tag {
             HEAP_DUMP | HEAP_DUMP_SEGMENT => {
                 self.is_old_dump |= tag == HEAP_DUMP;
-                State::Segment { left: length.into() }
+                Expected::Segment { left: length.into() }
             }
             HEAP_DUMP_END => {
                 *has_end = true;
-                State::Skip { left: length.into() }
+                Expected::Skip { left: length.into() }
             }
             UTF8 if length <= MAX_NAME => {
                 let mut record = r.sub(length as usize, "name")?;
                 let id = self.id(&mut record, "name id")?;
                 self.classes.add_name(id, record.rest());
-                State::Record
+                Expected::Record
             }
             LOAD_CLASS if length <= MAX_NAME => {
                 let mut record = r.sub(length as usize, "class")?;
@@ -192,11 +192,11 @@ impl Segment {
                 record.bytes(4, "stack trace serial number")?;
                 let name = self.id(&mut record, "class name id")?;
                 self.classes.load(class, name);
-                State::Record
+                Expected::Record
             }
-            _ => State::Skip { left: length.into() },
+            _ => Expected::Skip { left: length.into() },
         };
-        Ok((state, r.offset()))
+        Ok((expected, r.offset()))
     }
 }
 

@@ -42,10 +42,10 @@ fn root_kind(tag: u8) -> Option<(RootKind, usize)> {
     })
 }
 
-/// Everything that has been read of a dump.
+/// Builds a heap dump from its parts.
 #[derive(Debug, Default)]
-pub(super) struct Segment {
-    pub(super) builder: GraphBuilder,
+pub(super) struct DumpBuilder {
+    pub(super) graph: GraphBuilder,
     pub(super) classes: Classes,
     /// Whether the heap is in a record that needs no end marker.
     pub(super) is_old_dump: bool,
@@ -63,7 +63,7 @@ pub(super) struct Segment {
     skip: u64,
 }
 
-impl Segment {
+impl DumpBuilder {
     pub(super) fn set_id_bytes(&mut self, bytes: u8) {
         self.id_bytes = bytes;
         self.classes.set_id_bytes(bytes);
@@ -115,7 +115,7 @@ impl Segment {
         while self.elements_left > 0 && r.remaining() >= usize::from(self.id_bytes) {
             let target = self.id(r, "element")?;
             if target != 0 {
-                self.builder.reference(target);
+                self.graph.reference(target);
             }
             self.elements_left -= 1;
         }
@@ -147,7 +147,7 @@ impl Segment {
                     self.id(r, "JNI reference")?;
                 }
                 r.bytes(more, "thread of a root")?;
-                self.builder.root(object, kind, None);
+                self.graph.root(object, kind, None);
                 Ok(())
             }
         }
@@ -173,11 +173,11 @@ impl Segment {
 
     #[inline]
     fn add_instance(&mut self, address: u64, class: u64, layout: u32, data: &[u8]) {
-        let type_id = self.builder.type_of(class);
+        let type_id = self.graph.type_of(class);
         let Some((layout, offsets)) = self.classes.layout(layout) else { return };
         let shape = Shape::Instance { references: layout.reference_count, value_bytes: layout.value_bytes };
         self.sizes.set_shape(type_id, shape);
-        self.builder.object(address, type_id, 0);
+        self.graph.object(address, type_id, 0);
         let id_at = |offset: u32| {
             let bytes = data.get(offset as usize..).unwrap_or_default();
             if self.id_bytes == 8 {
@@ -187,18 +187,18 @@ impl Segment {
             }
         };
         for target in offsets.iter().map(|offset| id_at(*offset)).filter(|target| *target != 0) {
-            self.builder.reference(target);
+            self.graph.reference(target);
         }
         match layout.special {
             Special::No => {}
             Special::Weak(offset) => {
                 if id_at(offset) != 0 {
-                    self.builder.weak_reference();
+                    self.graph.weak_reference();
                 }
             }
             Special::Text(coder) => {
                 let coder = coder.and_then(|offset| data.get(offset as usize).copied());
-                self.texts.add_text(self.builder.object_count() - 1, coder);
+                self.texts.add_text(self.graph.object_count() - 1, coder);
             }
         }
     }
@@ -208,9 +208,9 @@ impl Segment {
         r.bytes(4, "stack trace of an array")?;
         let count = u32::from_be_bytes(r.array("length of an array")?);
         let class = self.id(r, "class of an array")?;
-        let type_id = self.builder.type_of(class);
+        let type_id = self.graph.type_of(class);
         self.sizes.set_shape(type_id, Shape::References);
-        self.builder.object(address, type_id, count.into());
+        self.graph.object(address, type_id, count.into());
         self.elements_left = count.into();
         Ok(())
     }
@@ -230,15 +230,15 @@ impl Segment {
         let is_text = has_contents && Texts::takes(basic_type, length);
         let contents =
             if is_text { r.bytes(usize::try_from(length).unwrap_or(usize::MAX), "array")? } else { &[] };
-        let builder = &mut self.builder;
+        let graph = &mut self.graph;
         let type_id = match self.array_types.get_mut(usize::from(basic_type)) {
-            Some(known) => *known.get_or_insert_with(|| builder.add_type(name, None)),
+            Some(known) => *known.get_or_insert_with(|| graph.add_type(name, None)),
             None => return Ok(()),
         };
         self.sizes.set_shape(type_id, Shape::Values { element_bytes: size });
-        builder.object(address, type_id, count.into());
+        graph.object(address, type_id, count.into());
         if is_text {
-            self.texts.add_array(builder.object_count() - 1, basic_type, contents);
+            self.texts.add_array(graph.object_count() - 1, basic_type, contents);
         } else if has_contents {
             self.skip = length;
         }
@@ -285,14 +285,14 @@ impl Segment {
             fields.push((name, basic_type));
         }
         self.classes.define(class, superclass, fields);
-        let builder = &mut self.builder;
-        let type_id = *self.class_type.get_or_insert_with(|| builder.add_type("java.lang.Class", None));
+        let graph = &mut self.graph;
+        let type_id = *self.class_type.get_or_insert_with(|| graph.add_type("java.lang.Class", None));
         self.sizes.set_shape(type_id, Shape::Class);
-        builder.object(class, type_id, 0);
+        graph.object(class, type_id, 0);
         for target in targets.into_iter().filter(|target| *target != 0) {
-            builder.reference(target);
+            graph.reference(target);
         }
-        if let Some(object) = builder.object_count().checked_sub(1) {
+        if let Some(object) = graph.object_count().checked_sub(1) {
             self.sizes.add_static_fields(object, references, value_bytes);
         }
         Ok(())
@@ -323,18 +323,18 @@ impl Segment {
             if let Some(layout) = self.classes.layout_id(class) {
                 self.add_instance(address, class, layout, &data);
             } else {
-                let type_id = self.builder.type_of(class);
+                let type_id = self.graph.type_of(class);
                 self.sizes.set_shape(type_id, unknown);
-                self.builder.object(address, type_id, 0);
+                self.graph.object(address, type_id, 0);
             }
         }
         let mut class_type = None;
         for (class, name) in self.classes.loaded() {
-            let type_id = self.builder.type_of(class);
+            let type_id = self.graph.type_of(class);
             if name == "java.lang.Class" {
                 class_type = Some((type_id, class));
             }
-            self.builder.name_type(type_id, &name, None);
+            self.graph.name_type(type_id, &name, None);
         }
         if let Some((type_id, class)) = class_type
             && let Some(layout) = self.classes.layout_id(class)
@@ -345,8 +345,8 @@ impl Segment {
                 Shape::Instance { references: layout.reference_count, value_bytes: layout.value_bytes };
             self.sizes.set_shape(type_id, shape);
         }
-        self.sizes.apply(&mut self.builder.graph, self.id_bytes, class_type.map(|(type_id, _)| type_id));
-        let graph = self.builder.finish();
+        self.sizes.apply(&mut self.graph.graph, self.id_bytes, class_type.map(|(type_id, _)| type_id));
+        let graph = self.graph.finish();
         let texts = self.texts.finish(&graph);
         HeapDump { graph, texts }
     }

@@ -77,6 +77,7 @@ impl HeapDocument {
     /// Creates the document for a heap. Computes what each object keeps alive. `path_to` is the name of a type, or the
     /// hexadecimal address of an object, to which the document contains a path from a root.
     pub fn new(file: &Path, heap: Heap, order: TypeOrder, path_to: Option<&str>) -> Self {
+        let reason = incomplete_reason(&heap);
         let Heap { format, graph, texts, lost, partial } = heap;
         let dominators = Dominators::new(&graph);
         let mut rows = type_rows(&graph, &dominators);
@@ -94,8 +95,6 @@ impl HeapDocument {
                 }
             })
             .collect();
-        let reason = partial.as_ref().map(|partial| partial.reason.to_string());
-        let reason = graph.incomplete().map(ToString::to_string).or(reason);
         Self {
             schema: "runtap.heap/1",
             file: file.display().to_string(),
@@ -232,8 +231,14 @@ impl Print for HeapPath {
     }
 }
 
+/// Returns what is missing from a heap or from its file. `None` if nothing is.
+pub(super) fn incomplete_reason(heap: &Heap) -> Option<String> {
+    let of_file = || heap.partial.as_ref().map(|partial| partial.reason.to_string());
+    heap.graph.incomplete().map(ToString::to_string).or_else(of_file)
+}
+
 /// Returns `MODULE!TYPE`.
-fn label(name: Option<&str>, module: Option<&str>) -> String {
+pub(super) fn label(name: Option<&str>, module: Option<&str>) -> String {
     let name = name.unwrap_or("(unknown)");
     module.map_or_else(|| name.to_owned(), |module| format!("{module}!{name}"))
 }

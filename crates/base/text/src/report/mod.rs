@@ -4,7 +4,9 @@ mod events;
 pub(crate) use self::events::full_name;
 mod frames;
 mod heap;
+mod heap_diff;
 pub use self::heap::HeapDocument;
+pub use self::heap_diff::HeapDiffDocument;
 mod runtime;
 
 use std::fmt::Display;
