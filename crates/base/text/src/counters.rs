@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use runtap_model::UtcNs;
-use runtap_model::counters::{CounterBoard, CounterKind, CounterRow};
+use runtap_model::counters::{Counter, CounterBoard, CounterKind, CounterRow, Tags};
 
 use crate::units::Count;
 use crate::{Clean, Column, Print, Table, TextOptions};
@@ -40,7 +40,17 @@ impl Print for CounterTable<'_> {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let first = self.board.rows().next().map(|row| row.process);
         let several = self.board.rows().any(|row| Some(row.process) != first);
-        let rows: Vec<TableRow> = self.board.rows().flat_map(|row| rows(row, several)).collect();
+        let mut all: Vec<TableRow> = Vec::new();
+        let mut last = None;
+        for row in self.board.rows() {
+            let heading = heading(row, several);
+            if last.as_ref() != Some(&heading) {
+                all.push(TableRow { value: None, delta: None, rate: None, name: heading.clone() });
+                last = Some(heading);
+            }
+            let series = rows(row, "  ", &[&row.counter.counter_tags, &row.counter.tags]);
+            all.extend(series);
+        }
         let [value, delta, rate, name] = [
             Column::number("VALUE"),
             Column::number("LAST DELTA"),
@@ -49,21 +59,47 @@ impl Print for CounterTable<'_> {
         ];
         if self.deltas {
             let mut table = Table::new("counter", [value, delta, rate, name]);
-            table.fill(rows.into_iter(), options, |row| {
-                [number(row.value), blank(row.delta), blank(row.rate), row.name]
+            table.fill(all.into_iter(), options, |row| {
+                [row.value(), blank(row.delta), blank(row.rate), row.name]
             });
             table.print(out, options)
         } else {
             let mut table = Table::new("counter", [value, rate, name]);
-            table.fill(rows.into_iter(), options, |row| [number(row.value), blank(row.rate), row.name]);
+            table.fill(all.into_iter(), options, |row| [row.value(), blank(row.rate), row.name]);
             table.print(out, options)
         }
     }
 }
 
-/// Returns the rows of a series: one, or one for each quantile of a histogram and one for the number of its values.
-fn rows(row: &CounterRow, several: bool) -> Vec<TableRow> {
-    let name = |suffix: &str, unit: &str| full_name(row, several, suffix, unit);
+impl TableRow {
+    /// Returns the cell with the value, which is empty in a heading.
+    fn value(&self) -> String {
+        if self.name.starts_with(' ') { number(self.value) } else { String::new() }
+    }
+}
+
+/// Returns the heading of a provider: `[PID: ]PROVIDER[ VERSION]{TAGS}`.
+fn heading(row: &CounterRow, several: bool) -> String {
+    let process = if several { format!("{}: ", row.process) } else { String::new() };
+    let version = row.counter.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    format!("{process}{}{version}{}", row.counter.provider, braced(&[&row.counter.provider_tags]))
+}
+
+/// Returns tags in braces. Empty without tags.
+fn braced(levels: &[&Tags]) -> String {
+    let tags: Vec<String> =
+        levels.iter().flat_map(|tags| tags.pairs()).map(|(name, value)| format!("{name}={value}")).collect();
+    if tags.is_empty() { String::new() } else { format!("{{{}}}", tags.join(",")) }
+}
+
+/// Returns the rows of a series: one, or one for each quantile of a histogram and one for the number of its values. Names are
+/// `PREFIX`, the counter, these tags, what the number is, and the unit.
+fn rows(row: &CounterRow, prefix: &str, tags: &[&Tags]) -> Vec<TableRow> {
+    let counter = row.counter.display_name.as_deref().unwrap_or(&row.counter.name);
+    let name = |suffix: &str, unit: &str| {
+        let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
+        format!("{prefix}{counter}{}{suffix}{unit}", braced(tags))
+    };
     if row.counter.kind != CounterKind::Histogram {
         let delta = row.values.delta.or_else(|| Some(row.value()? - row.previous?));
         let name = name("", &row.counter.unit);
@@ -83,26 +119,18 @@ fn rows(row: &CounterRow, several: bool) -> Vec<TableRow> {
     std::iter::once(count).chain(quantiles).collect()
 }
 
-/// Returns `[PID: ]PROVIDER/NAME{TAGS}SUFFIX (UNIT)`.
-fn full_name(row: &CounterRow, several: bool, suffix: &str, unit: &str) -> String {
-    let counter = &row.counter;
-    let process = if several { format!("{}: ", row.process) } else { String::new() };
-    let version = counter.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-    let name = counter.display_name.as_deref().unwrap_or(&counter.name);
-    let tags: Vec<String> = counter.all_tags().map(|(name, value)| format!("{name}={value}")).collect();
-    let tags = if tags.is_empty() { String::new() } else { format!("{{{}}}", tags.join(",")) };
-    let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
-    format!("{process}{}{version}/{name}{tags}{suffix}{unit}", counter.provider)
-}
-
 /// Returns the latest reading of a series as a line without control characters.
 pub fn counter_line(row: &CounterRow, several: bool, deltas: bool) -> String {
     let time = row.utc_ns.map_or_else(String::new, |ns| {
         let time = UtcNs(ns).to_string();
         format!("{}Z  ", time.get(..23).unwrap_or_default())
     });
+    let Counter { provider, version, provider_tags, counter_tags, tags, .. } = &row.counter;
+    let process = if several { format!("{}: ", row.process) } else { String::new() };
+    let version = version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    let prefix = format!("{process}{provider}{version}/");
     let mut lines = String::new();
-    for TableRow { value, delta, rate, name } in rows(row, several) {
+    for TableRow { value, delta, rate, name } in rows(row, &prefix, &[provider_tags, counter_tags, tags]) {
         let delta = delta.filter(|_| deltas).map_or_else(String::new, |it| format!("  {} last", signed(it)));
         let rate = rate.map_or_else(String::new, |rate| format!("  {}/s", number(Some(rate))));
         // Writing to memory does not fail.
@@ -142,7 +170,7 @@ fn number(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use runtap_model::counters::{Counter, CounterValues, Reading, Tags};
+    use runtap_model::counters::{CounterValues, Reading};
 
     use super::*;
 
@@ -189,21 +217,23 @@ mod tests {
         };
         insta::assert_snapshot!(print(true, None), @r"
             VALUE  LAST DELTA  PER SECOND  COUNTER
-              100         100          50  Demo.Shop/latency count
-          4.12e-4                          Demo.Shop/latency q0.5 (s)
-              NaN                          Demo.Shop/latency q0.99 (s)
-             -inf                          Demo.Shop/load (%)
-        1,234,567           3         1.5  Demo.Shop/orders{shop=a,\u{1b}[2J} ({order})
-                -                          Demo.Shop/queue
+                                           Demo.Shop
+              100         100          50    latency count
+          4.12e-4                            latency q0.5 (s)
+              NaN                            latency q0.99 (s)
+             -inf                            load (%)
+        1,234,567           3         1.5    orders{shop=a,\u{1b}[2J} ({order})
+                -                            queue
         ");
-        insta::assert_snapshot!(print(false, Some(60)), @r"
+        insta::assert_snapshot!(print(false, Some(50)), @r"
             VALUE  PER SECOND  COUNTER
-              100          50  Demo.Shop/latency count
-          4.12e-4              Demo.Shop/latency q0.5 (s)
-              NaN              Demo.Shop/latency q0.99 (s)
-             -inf              Demo.Shop/load (%)
-        1,234,567         1.5  Demo.Shop/orders{shop=a,\u{1b}[2J} (…
-                -              Demo.Shop/queue
+                               Demo.Shop
+              100          50    latency count
+          4.12e-4                latency q0.5 (s)
+              NaN                latency q0.99 (s)
+             -inf                load (%)
+        1,234,567         1.5    orders{shop=a,\u{1b}[2J}…
+                -                queue
         ");
     }
 

@@ -67,7 +67,7 @@ fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output)
         CounterSignal::Pause(board) if output.can_draw() => {
             let (rows, width) = output::size().unzip();
             let options =
-                TextOptions { width, rows: rows.map(|rows| rows.saturating_sub(4)), ..output.options() };
+                TextOptions { width, rows: rows.map(|rows| rows.saturating_sub(5)), ..output.options() };
             let table = CounterTable { board, deltas }.to_text(&options);
             output.screen(format_args!("{table}\nCtrl-C stops\n"))?;
         }

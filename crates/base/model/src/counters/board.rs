@@ -25,20 +25,22 @@ impl Default for BoardLimits {
 struct SeriesKey {
     process: u32,
     provider: String,
-    name: String,
     version: Option<String>,
-    tags: [String; 3],
+    provider_tags: String,
+    name: String,
+    tags: [String; 2],
     instance: u32,
 }
 
 impl SeriesKey {
     fn of(process: u32, counter: &Counter) -> Self {
-        let tags = [&counter.provider_tags, &counter.counter_tags, &counter.tags];
+        let tags = [&counter.counter_tags, &counter.tags];
         Self {
             process,
             provider: counter.provider.clone(),
-            name: counter.name.clone(),
             version: counter.version.clone(),
+            provider_tags: counter.provider_tags.text().to_owned(),
+            name: counter.name.clone(),
             tags: tags.map(|tags| tags.text().to_owned()),
             instance: counter.instance,
         }
@@ -47,7 +49,8 @@ impl SeriesKey {
     /// Returns the approximate size of a series in bytes: its texts occur in the key, in the counter, and as pairs of tags.
     fn size(&self) -> usize {
         let texts = [self.provider.len(), self.name.len(), self.version.as_ref().map_or(0, String::len)];
-        2 * texts.iter().sum::<usize>() + 3 * self.tags.iter().map(String::len).sum::<usize>() + 512
+        let tags = self.tags.iter().map(String::len).sum::<usize>() + self.provider_tags.len();
+        2 * texts.iter().sum::<usize>() + 3 * tags + 512
     }
 }
 
@@ -180,7 +183,7 @@ impl CounterBoard {
         });
     }
 
-    /// Returns all series, sorted by process, provider, name, version and tags.
+    /// Returns all series, sorted by process, provider (with its version and tags), name and tags.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &CounterRow> {
         self.rows.values()
     }
