@@ -1,7 +1,7 @@
 //! Any bytes as a PE file: no panic, and no more items than bytes allow.
 #![no_main]
 
-use runtap_objfile::pe::Assembly;
+use runtap_os::objfile::pe::Assembly;
 
 libfuzzer_sys::fuzz_target!(|file: &[u8]| {
     let Ok(assembly) = Assembly::parse(file) else { return };

@@ -1,8 +1,8 @@
 //! Any bytes as an ELF file, and as a minidump: no panic, and no more items than bytes allow.
 #![no_main]
 
-use runtap_objfile::elf::{CoreFile, Header, exports};
-use runtap_objfile::minidump;
+use runtap_os::objfile::elf::{CoreFile, Header, exports};
+use runtap_os::objfile::minidump;
 
 libfuzzer_sys::fuzz_target!(|file: &[u8]| {
     let core = CoreFile::inspect(file);

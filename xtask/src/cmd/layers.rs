@@ -25,7 +25,6 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-heap", 1),
     ("runtap-mtp-proto", 1),
     ("runtap-nettrace", 1),
-    ("runtap-objfile", 1),
     ("runtap-test", 1),
     ("runtap-os", 2),
     ("runtap-unwind", 2),

@@ -7,6 +7,7 @@
 //! - [`compressed`]: files that are decompressed as they are read (feature `compressed`).
 //! - [`exit_code`]: the exit code of a command, including the signal that terminated it.
 //! - [`in_a_thread`]: runs slow calls on a thread so that signals are still handled (feature `async`, like [`reaper`]).
+//! - [`objfile`]: facts about ELF files, cores, minidumps and assemblies (feature `objfile`).
 //! - `windows`: safe wrappers of Windows calls; the only module with `unsafe` code.
 //!
 //! This crate is independent of all protocols.
@@ -15,6 +16,8 @@
 pub mod compressed;
 mod exit_code;
 pub mod loopback;
+#[cfg(feature = "objfile")]
+pub mod objfile;
 pub mod output;
 mod random;
 #[cfg(feature = "async")]

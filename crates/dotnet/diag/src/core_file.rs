@@ -1,10 +1,10 @@
 //! Verifies the dump that a runtime has written: which process it is of, and whether it is complete. A core file
-//! ([`runtap_objfile::elf`]), on Windows a minidump ([`runtap_objfile::minidump`]).
+//! ([`runtap_os::objfile::elf`]), on Windows a minidump ([`runtap_os::objfile::minidump`]).
 
 use std::fs::File;
 
-pub use runtap_objfile::elf::{CoreFile, CoreFileError, CoreProcess};
-use runtap_objfile::{ReadCache, minidump};
+pub use runtap_os::objfile::elf::{CoreFile, CoreFileError, CoreProcess};
+use runtap_os::objfile::{ReadCache, minidump};
 
 /// Inspects a core file, reading a few kilobytes.
 ///

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use runtap_objfile::{ReadCache, elf};
+use runtap_os::objfile::{ReadCache, elf};
 
 use crate::agent::AgentOptions;
 

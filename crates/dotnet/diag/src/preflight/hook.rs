@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use runtap_diag_proto::ProcessInfo;
-use runtap_objfile::DecodeError;
-use runtap_objfile::pe::{Assembly, PeError, TypeDef};
+use runtap_os::objfile::DecodeError;
+use runtap_os::objfile::pe::{Assembly, PeError, TypeDef};
 
 use super::{Objection, major};
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use runtap_diag_proto::DumpType;
-use runtap_objfile::pe::PeError;
+use runtap_os::objfile::pe::PeError;
 use thiserror::Error;
 
 /// A reason why the target would be harmed by a request, or could not carry it out. Paths refer to the target's file

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use runtap_objfile::elf::{FileType, Header};
+use runtap_os::objfile::elf::{FileType, Header};
 
 use super::{Objection, Target};
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use runtap_objfile::{ReadCache, elf};
+use runtap_os::objfile::{ReadCache, elf};
 use runtap_transport::linux::{self, ProcDir, Status};
 use runtap_transport::naming::temp_dir;
 use runtap_transport::{Folder, Socket};

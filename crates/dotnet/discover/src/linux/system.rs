@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use runtap_objfile::elf::Header;
+use runtap_os::objfile::elf::Header;
 use runtap_transport::linux::{ProcDir, Root};
 
 use super::FileView;

@@ -20,7 +20,7 @@ use object::read::ReadRef;
 use object::read::elf::FileHeader as _;
 use object::{LittleEndian, read};
 
-use crate::{DecodeError, DecodeErrorKind};
+use super::{DecodeError, DecodeErrorKind};
 
 /// The header type of `object`.
 type Raw = FileHeader64<LittleEndian>;

@@ -17,8 +17,8 @@ use object::read::elf::{FileHeader as _, NoteIterator, ProgramHeader as _};
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 use thiserror::Error;
 
+use super::Class;
 use super::{FileType, Header, Raw, at_most, part, raw};
-use crate::elf::Class;
 
 const OWNER: &[u8] = b"CORE";
 /// The most bytes of notes to read: a thread needs up to four kilobytes, a mapped file a hundred bytes.

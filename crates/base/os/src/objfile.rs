@@ -1,4 +1,4 @@
-//! Inspects files before a runtime loads them, or after a runtime has written them.
+//! Inspects object files before a runtime loads them, or after a runtime has written them.
 //!
 //! - [`elf`]: the type of an ELF file, the names it exports, the loader it requests, and the process of a core file: its id, name
 //!   and threads, and whether the file is complete.

@@ -1,9 +1,11 @@
 //! Tests with real assemblies: those of the shared folder and of a complete runtime.
 
+#![cfg(unix)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use runtap_objfile::pe::{Assembly, Method, PeError, Signature, TypeDef};
+use runtap_os::objfile::pe::{Assembly, Method, PeError, Signature, TypeDef};
 use runtap_testkit::{RealRuntime, Skip, require, shared_dir};
 
 fn shared(path: &str) -> Result<Vec<u8>, Skip> {

@@ -16,7 +16,7 @@
 use object::read::ReadRef;
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
-use crate::elf::{CoreFile, CoreFileError, CoreProcess};
+use super::elf::{CoreFile, CoreFileError, CoreProcess};
 
 const MAGIC: &[u8] = b"MDMP";
 const HEADER: u64 = 32;
