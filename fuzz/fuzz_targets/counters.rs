@@ -21,7 +21,17 @@ fn fields(id: u32) -> Vec<Field> {
         9 | 14 => &["sessionId", "errorMessage"],
         15 => &["runningSessionId"],
         17 => &["clientId", "expectedMaxHistograms", "expectedMaxTimeSeries", "expectedRefreshInterval"],
-        _ => &["sessionId", "meterName", "instrumentName", "unit", "tags", "rate", "value", "lastValue", "quantiles"],
+        _ => &[
+            "sessionId",
+            "meterName",
+            "instrumentName",
+            "unit",
+            "tags",
+            "rate",
+            "value",
+            "lastValue",
+            "quantiles",
+        ],
     };
     let numbers: &[(&str, FieldType)] = match id {
         0 => &[("Increment", FieldType::F64), ("Count", FieldType::I32), ("IntervalSec", FieldType::F32)],

@@ -5,14 +5,13 @@ use std::io;
 use runtap_record::counters::{CounterFile, CounterMonitor, CounterRequest, CounterSignal, messages};
 use runtap_record::{Command, RecordingOutcome};
 use runtap_sinks::counters::CounterFormat;
-use runtap_text::{CounterTable, TextOptions, counter_line};
+use runtap_text::{CounterTable, Output, TextOptions, counter_line, terminal_size};
 
 use super::failure::recording_error;
 use super::target::DotnetVerb;
 use super::trace::{child_io, guard_arguments, launch, record_target};
 use crate::cli::{CollectCounters, CounterOptions, Counters, CountersVerb, MonitorCounters};
 use crate::exit::{self, usage};
-use crate::output::{self, Output};
 
 pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     let (options, deltas, file) = match verb.verb {
@@ -65,7 +64,7 @@ fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output)
             output.text(counter_line(row, several, deltas))?;
         }
         CounterSignal::Pause(board) if output.can_draw() => {
-            let (rows, width) = output::size().unzip();
+            let (rows, width) = terminal_size::size().unzip();
             let options =
                 TextOptions { width, rows: rows.map(|rows| rows.saturating_sub(5)), ..output.options() };
             let table = CounterTable { board, deltas }.to_text(&options);

@@ -72,7 +72,7 @@ impl GcDumpReader {
             }
         }
         r.i64("total size")?;
-        let root = r.u32("root")?;
+        let root = r.u32("root node")?;
         let mut nodes = Nodes::types(&mut r)?;
         let mut builder = crate::GraphBuilder::default();
         if let Err(error) = nodes.read(&mut r) {

@@ -142,7 +142,7 @@ impl DumpBuilder {
                         DecodeErrorKind::Unexpected { value: tag.into(), expected: "a tag of hprof 1.0.2" };
                     return Err(DecodeError::new(r.offset() - 1, "tag in a heap", kind));
                 };
-                let object = self.id(r, "root")?;
+                let object = self.id(r, "rooted object")?;
                 if kind == RootKind::JniGlobal {
                     self.id(r, "JNI reference")?;
                 }

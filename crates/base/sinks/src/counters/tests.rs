@@ -1,3 +1,5 @@
+//! Tests of the formats of counters.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -19,7 +19,6 @@ use runtap_jvm::recording::{
 };
 use runtap_jvm::report::{ReportKind, RowOptions, merged_methods};
 use runtap_os::output::OutputSink;
-use runtap_text::TextOptions;
 use runtap_text::jvm::{
     AgentDocument, AgentReports, CoverageDocument, JvmDocument, ReportText, RowsDocument, coverage_notes,
     warnings,
