@@ -1,6 +1,6 @@
 //! What changed between two heaps, by type.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Graph, TypeName, TypeRow};
 
@@ -26,13 +26,16 @@ impl TypeChange {
 }
 
 /// Returns the types whose number of objects or whose size differs, the greatest growth first. Types are the same if their
-/// names and modules are.
+/// names and modules are; where the module of a type with this name is unknown, if their names are.
 pub fn compare(before: (&Graph, &[TypeRow]), after: (&Graph, &[TypeRow])) -> Vec<TypeChange> {
-    let mut changes: BTreeMap<&TypeName, TypeChange> = BTreeMap::new();
+    let all = [before.0, after.0].into_iter().flat_map(Graph::types);
+    let nameless: BTreeSet<&str> = all.filter(|it| it.module.is_none()).map(|it| it.name.as_str()).collect();
+    let mut changes: BTreeMap<(&str, Option<&str>), TypeChange> = BTreeMap::new();
     for (side, (graph, rows)) in [before, after].into_iter().enumerate() {
         for row in rows {
             let Some(name) = graph.types().get(row.type_id as usize) else { continue };
-            let change = changes.entry(name).or_insert_with(|| TypeChange {
+            let module = name.module.as_deref().filter(|_| !nameless.contains(name.name.as_str()));
+            let change = changes.entry((&name.name, module)).or_insert_with(|| TypeChange {
                 name: name.clone(),
                 count: [0; 2],
                 bytes: [0; 2],

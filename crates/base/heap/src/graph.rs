@@ -117,6 +117,11 @@ impl Graph {
         &self.types
     }
 
+    /// Returns the name of a type that is nearest to a misspelled one. `None` if none is near.
+    pub fn nearest_type(&self, name: &str) -> Option<&str> {
+        runtap_wire::nearest(name, self.types.iter().map(|it| it.name.as_str()))
+    }
+
     /// Returns the type of an object.
     pub fn type_of(&self, object: ObjectId) -> TypeId {
         at(&self.type_of, object)

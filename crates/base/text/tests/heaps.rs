@@ -77,8 +77,10 @@ fn paths_from_a_root() {
     0x4000    8 B       8 B  (unknown) (dependent handle)
     ");
     for (target, answer) in [
-        ("0x3000", "No root reaches the object at 0x3000.\n"),
-        ("x\u{1b}", "No root reaches an object of type x\\u{1b}.\n"),
+        ("0x3000", "No root reaches 0x3000 (1 object).\n"),
+        ("0x1", "The heap has no object at 0x1.\n"),
+        ("app.Cach", "The heap has no object of type app.Cach; the nearest name is app.Cache.\n"),
+        ("x\u{1b}", "The heap has no object of type x\\u{1b}.\n"),
     ] {
         assert_eq!(text(&document(heap(), TypeOrder::Bytes, Some(target)), 9), answer);
     }
@@ -93,6 +95,7 @@ fn documents() {
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let path = serde_json::json!({
         "to": "app.Cache",
+        "matching_objects": 1,
         "root": {"kind": "static", "name": "app.Cache.All"},
         "objects": [{
             "address": "0x1000", "type": "app.Cache", "module": "app", "bytes": 24, "retained_bytes": 5_000_032,

@@ -59,10 +59,10 @@ pub(crate) struct CollectCounters {
     /// Output file; '-' is stdout [default: `counter` with the extension of the format]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Format of the file
-    #[arg(long, visible_alias = "format", value_name = "FORMAT", ignore_case = true, default_value = "csv",
+    /// Format of the file [default: by the extension of -o, or csv]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", ignore_case = true,
         value_parser = choice::<CounterFormat>())]
-    pub(crate) to: CounterFormat,
+    pub(crate) to: Option<CounterFormat>,
 }
 
 /// The options of both modes.

@@ -17,6 +17,7 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     let (options, deltas, file) = match verb.verb {
         Some(CountersVerb::Collect(collect)) => {
             let CollectCounters { options, output, to } = *collect;
+            let to = to.or_else(|| CounterFormat::of_path(output.as_ref()?)).unwrap_or(CounterFormat::Csv);
             (options, false, Some((to, output)))
         }
         monitor => {

@@ -47,7 +47,9 @@ impl<'a> Nodes<'a> {
         for _ in 0..count {
             let name = text(r, "name of a type")?.unwrap_or_default();
             let size = r.i32("size of a type")?;
-            let module = text(r, "module of a type")?.filter(|module| !module.is_empty());
+            // Writers that do not know a module's name write its address.
+            let is_name = |module: &String| !module.is_empty() && !module.starts_with("Module(0x");
+            let module = text(r, "module of a type")?.filter(is_name);
             types.push(Type { name, module, size: u32::try_from(size).unwrap_or_default() });
         }
         Ok(Self { types, offsets: Vec::new(), blob: &[], addresses: &[] })

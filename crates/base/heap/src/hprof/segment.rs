@@ -189,6 +189,8 @@ impl DumpBuilder {
         for target in offsets.iter().map(|offset| id_at(*offset)).filter(|target| *target != 0) {
             self.graph.reference(target);
         }
+        // An object keeps its class alive, and that its class loader.
+        self.graph.reference(class);
         match layout.special {
             Special::No => {}
             Special::Weak(offset) => {
@@ -211,6 +213,7 @@ impl DumpBuilder {
         let type_id = self.graph.type_of(class);
         self.sizes.set_shape(type_id, Shape::References);
         self.graph.object(address, type_id, count.into());
+        self.graph.reference(class);
         self.elements_left = count.into();
         Ok(())
     }

@@ -14,6 +14,8 @@ use crate::graph::LARGE;
 const ALIGNMENT: u64 = 8;
 /// The greatest number of bytes of gaps between fields, and of fields that the JVM adds.
 const MAX_GAPS: u64 = 64;
+/// What `@Contended` adds: 128 bytes before the fields and 128 behind them (`-XX:ContendedPaddingWidth`).
+const PADDING: u64 = 256;
 /// The headers of arrays: compact or of a 32-bit JVM; with compressed class pointers; without, from JDK 23 on; before.
 const ARRAY_HEADERS: [u64; 4] = [12, 16, 20, 24];
 const REFERENCES: [u64; 2] = [4, 8];
@@ -80,7 +82,8 @@ impl Sizes {
         let instance = |type_id: TypeId, references: u32, value_bytes: u32| {
             let least = jvm.instance(references, value_bytes);
             let distance = distances.get(type_id as usize).copied().unwrap_or(u64::MAX);
-            if (least..=least + MAX_GAPS).contains(&distance) { distance } else { least }
+            let is_size = |least: u64| (least..=least + MAX_GAPS).contains(&distance);
+            if is_size(least) || is_size(least + PADDING) { distance } else { least }
         };
         let class = match class_type.and_then(|id| Some((id, (*self.shapes.get(id as usize)?)?))) {
             Some((id, Shape::Instance { references, value_bytes })) => instance(id, references, value_bytes),

@@ -2,9 +2,9 @@
 //!
 //! | format | module | contents |
 //! |---|---|---|
-//! | csv, json | [`dotnet`] | rows as in the files of dotnet-counters |
-//! | jsonl | [`lines`] | one JSON object per reading, with all numbers |
-//! | prometheus | [`prometheus`] | the latest reading of each series |
+//! | csv, json | `dotnet.rs` | rows as in the files of dotnet-counters |
+//! | jsonl | `lines.rs` | one JSON object per reading, with all numbers |
+//! | prometheus | `prometheus.rs` | the latest reading of each series |
 //!
 //! Missing numbers, NaN and infinities differ in every format. Texts are those of the program: control characters and what spreadsheets
 //! or build servers interpret are escaped.
@@ -15,6 +15,7 @@ mod number;
 mod prometheus;
 
 use std::io;
+use std::path::Path;
 
 use runtap_model::counters::{CounterBoard, CounterRow};
 
@@ -64,6 +65,14 @@ impl CounterFormat {
             Self::Jsonl => ".jsonl",
             Self::Prometheus => ".prom",
         }
+    }
+
+    /// Returns the format that a file with this name has. `None` if its extension is none of them.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let extension = path.extension()?;
+        Self::ALL
+            .into_iter()
+            .find(|format| format.extension().strip_prefix('.').is_some_and(|it| extension == it))
     }
 
     /// Whether a file contains the latest state, and not all readings.

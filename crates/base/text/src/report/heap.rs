@@ -5,7 +5,7 @@ use std::path::Path;
 
 use runtap_clr::report::ReportKind;
 use runtap_convert::source::Heap;
-use runtap_heap::{Dominators, Graph, Incomplete, TypeOrder, path_to_root, root_counts, type_rows};
+use runtap_heap::{Dominators, Graph, Incomplete, TypeName, TypeOrder, path_to_root, root_counts, type_rows};
 use serde::Serialize;
 
 use crate::advice;
@@ -25,8 +25,9 @@ pub struct HeapDocument {
     complete: bool,
     incomplete_reason: Option<String>,
     references: usize,
-    reachable_objects: u64,
-    reachable_bytes: u64,
+    /// `None`, like all retained sizes, if the roots are missing from an incomplete heap.
+    reachable_objects: Option<u64>,
+    reachable_bytes: Option<u64>,
     weak_references: u64,
     dependent_handles: usize,
     roots: Vec<RootRow>,
@@ -54,7 +55,7 @@ struct TypeRow {
     module: Option<String>,
     count: u64,
     bytes: u64,
-    retained_bytes: u64,
+    retained_bytes: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -80,6 +81,7 @@ impl HeapDocument {
         let reason = incomplete_reason(&heap);
         let Heap { format, graph, texts, lost, partial } = heap;
         let dominators = Dominators::new(&graph);
+        let has_roots = reason.is_none() || !graph.roots().is_empty();
         let mut rows = type_rows(&graph, &dominators);
         rows.sort_by_key(|row| std::cmp::Reverse(order.of(row)));
         let types: Vec<TypeRow> = rows
@@ -91,7 +93,7 @@ impl HeapDocument {
                     module: of_type.and_then(|it| it.module.clone()),
                     count: row.count,
                     bytes: row.bytes,
-                    retained_bytes: row.retained_bytes,
+                    retained_bytes: has_roots.then_some(row.retained_bytes),
                 }
             })
             .collect();
@@ -105,8 +107,8 @@ impl HeapDocument {
             complete: reason.is_none(),
             incomplete_reason: reason,
             references: graph.reference_count(),
-            reachable_objects: dominators.reachable_count().into(),
-            reachable_bytes: dominators.reachable_bytes(),
+            reachable_objects: has_roots.then(|| dominators.reachable_count().into()),
+            reachable_bytes: has_roots.then(|| dominators.reachable_bytes()),
             weak_references: graph.weak_references(),
             dependent_handles: graph.dependent_count(),
             roots: root_rows(&graph),
@@ -152,6 +154,11 @@ impl HeapDocument {
 #[derive(Debug, Serialize)]
 struct HeapPath {
     to: String,
+    /// The number of objects with this type or address.
+    matching_objects: u64,
+    /// The type with the nearest name, if there is no matching object.
+    #[serde(skip)]
+    nearest: Option<String>,
     root: Option<PathRoot>,
     objects: Vec<PathObject>,
 }
@@ -177,10 +184,16 @@ impl HeapPath {
     /// Finds a path to an object of a type, or to the object at an address. It has no root if no root reaches one.
     fn new(graph: &Graph, dominators: &Dominators, target: &str) -> Self {
         let address = target.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let is_named =
+            |it: &TypeName| it.name == target || label(Some(&it.name), it.module.as_deref()) == target;
+        let named: Vec<bool> = graph.types().iter().map(is_named).collect();
         let is_target = |object| match address {
             Some(address) => graph.address_of(object) == address,
-            None => graph.type_name(object).is_some_and(|it| it.name == target),
+            None => named.get(graph.type_of(object) as usize) == Some(&true),
         };
+        let matching_objects = (0..graph.object_count()).filter(|object| is_target(*object)).count() as u64;
+        let nearest =
+            (matching_objects == 0 && address.is_none()).then(|| graph.nearest_type(target)).flatten();
         let found = path_to_root(graph, is_target);
         let objects = found.as_ref().map_or(&[][..], |path| &path.objects);
         let before = std::iter::once(None).chain(objects.iter().map(|object| Some(*object)));
@@ -197,6 +210,8 @@ impl HeapPath {
         });
         Self {
             to: target.to_owned(),
+            matching_objects,
+            nearest: nearest.map(str::to_owned),
             objects: objects.collect(),
             root: found.map(|path| PathRoot {
                 kind: path.root.kind.name(),
@@ -209,8 +224,17 @@ impl HeapPath {
 impl Print for HeapPath {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let Some(root) = &self.root else {
-            let what = if self.to.starts_with("0x") { "the object at" } else { "an object of type" };
-            return writeln!(out, "No root reaches {what} {}.", Clean(&self.to));
+            let kind = if self.to.starts_with("0x") { "object at" } else { "object of type" };
+            let to = Clean(&self.to);
+            if self.matching_objects > 0 {
+                let objects = Things(self.matching_objects, "object");
+                return writeln!(out, "No root reaches {to} ({objects}).");
+            }
+            write!(out, "The heap has no {kind} {to}")?;
+            return match &self.nearest {
+                Some(nearest) => writeln!(out, "; the nearest name is {}.", Clean(nearest)),
+                None => writeln!(out, "."),
+            };
         };
         writeln!(out, "A shortest path from a root to {}:\n", Clean(&self.to))?;
         let columns = [
@@ -257,14 +281,20 @@ impl Print for HeapDocument {
             return writeln!(out, "{}", advice::empty_report(ReportKind::Heap, None));
         }
         write!(out, "{}, {}", Things(self.objects, "object"), Bytes(self.bytes))?;
-        let unreachable = self.objects.saturating_sub(self.reachable_objects);
-        if unreachable > 0 {
-            let bytes = Bytes(self.bytes.saturating_sub(self.reachable_bytes));
-            write!(out, "; no root reaches {} of them ({bytes})", Count(unreachable))?;
+        if let Some((objects, bytes)) = self.reachable_objects.zip(self.reachable_bytes)
+            && objects < self.objects
+        {
+            let (objects, bytes) = (Count(self.objects - objects), Bytes(self.bytes.saturating_sub(bytes)));
+            write!(out, "; no root reaches {objects} of them ({bytes})")?;
         }
         let roots: Vec<String> =
             self.roots.iter().map(|it| format!("{} {}", Count(it.count), it.kind)).collect();
-        writeln!(out, "\nRoots: {}\n", if roots.is_empty() { "none".to_owned() } else { roots.join(", ") })?;
+        let roots = match roots.as_slice() {
+            [] if self.reachable_objects.is_none() => "unknown".to_owned(),
+            [] => "none".to_owned(),
+            roots => roots.join(", "),
+        };
+        writeln!(out, "\nRoots: {roots}\n")?;
         let columns = [
             Column::number("COUNT"),
             Column::number("SIZE"),
@@ -277,7 +307,7 @@ impl Print for HeapDocument {
             [
                 Count(row.count).to_string(),
                 Bytes(row.bytes).to_string(),
-                Bytes(row.retained_bytes).to_string(),
+                row.retained_bytes.map_or_else(|| "?".to_owned(), |bytes| Bytes(bytes).to_string()),
                 label,
             ]
         });

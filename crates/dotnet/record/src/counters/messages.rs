@@ -4,7 +4,7 @@ use runtap_clr::counters::{CounterNotice, MetricsSettings};
 use runtap_convert::source::Partial;
 use runtap_model::Message;
 
-use super::{CounterMonitor, SilentProvider};
+use super::{CounterMonitor, Unread};
 use crate::RecordingOutcome;
 use crate::messages::{missing, silence as broken};
 
@@ -40,7 +40,9 @@ pub fn notice(pid: u32, notice: &CounterNotice) -> Message {
 
 /// Returns the messages at the end, and whether a part of the readings is missing.
 pub fn outcome(outcome: &RecordingOutcome, monitor: &CounterMonitor) -> (Vec<Message>, bool) {
-    let mut messages: Vec<Message> = monitor.silent().iter().map(silence).collect();
+    let unread = monitor.unread();
+    let mut messages: Vec<Message> =
+        unread.iter().map(|(request, exists)| silence(request, *exists)).collect();
     let mut is_partial = false;
     for part in outcome.made.iter().flat_map(|files| &files.parts) {
         let pid = part.pid;
@@ -67,10 +69,19 @@ pub fn outcome(outcome: &RecordingOutcome, monitor: &CounterMonitor) -> (Vec<Mes
     (messages, is_partial)
 }
 
-/// Returns the note about a provider without readings.
-fn silence(silent: &SilentProvider) -> Message {
-    let SilentProvider { pid, provider } = silent;
-    Message::Note(format!(
-        "no counters were received from {provider} (process {pid}): the program has no such meter or event source, the recording was shorter than the interval, or the name is misspelled (names are case-sensitive)"
-    ))
+/// Returns the note about a request without readings. `exists` is whether the program has such an instrument.
+fn silence(request: &Unread, exists: bool) -> Message {
+    let Unread { pid, provider, counter } = request;
+    let (subject, kind) = match counter {
+        Some(counter) => (format!("{provider}[{counter}]"), "counter"),
+        None => (provider.clone(), "meter or event source"),
+    };
+    let why = if exists {
+        "it has no values yet, or the session was shorter than the interval".to_owned()
+    } else {
+        format!(
+            "the program has no such {kind}, the session was shorter than the interval, or the name is misspelled (names are case-sensitive)"
+        )
+    };
+    Message::Note(format!("no values of {subject} were received (process {pid}): {why}"))
 }

@@ -10,5 +10,5 @@ mod monitor;
 mod request;
 
 pub use self::file::CounterFile;
-pub use self::monitor::{CounterMonitor, CounterSignal, SilentProvider};
+pub use self::monitor::{CounterMonitor, CounterSignal, Unread};
 pub use self::request::{CounterRequest, CounterRequestError, CounterSelection};

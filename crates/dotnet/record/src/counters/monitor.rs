@@ -1,6 +1,6 @@
 //! The counters of all processes of a recording, as one sequence of signals.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use runtap_diag::SessionConfig;
 use runtap_model::counters::{Counter, CounterBoard, CounterRow};
 use runtap_nettrace::{Reader, StreamItem};
 
-use super::{CounterFile, CounterRequest};
+use super::{CounterFile, CounterRequest, CounterSelection};
 use crate::Specification;
 use crate::consumer::{Consumers, StreamConsumer};
 
@@ -44,13 +44,15 @@ pub enum CounterSignal<'a> {
     Pause(&'a CounterBoard),
 }
 
-/// A requested provider of a process from which nothing was received.
+/// A request of which no reading was received.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SilentProvider {
+pub struct Unread {
     /// The process id.
     pub pid: u32,
     /// The provider.
     pub provider: String,
+    /// The requested counter. `None` if all counters of the provider were requested.
+    pub counter: Option<String>,
 }
 
 /// Collects the counters of all processes.
@@ -67,7 +69,8 @@ type Receive = dyn FnMut(CounterSignal<'_>) -> io::Result<()> + Send;
 
 struct MonitorState {
     board: CounterBoard,
-    silent: BTreeSet<SilentProvider>,
+    /// Whether the program has such an instrument.
+    unread: BTreeMap<Unread, bool>,
     notices: BTreeSet<(u32, String)>,
     file: Option<CounterFile>,
     receive: Box<Receive>,
@@ -90,7 +93,7 @@ impl CounterMonitor {
         let ids = request.session_ids();
         let state = Mutex::new(MonitorState {
             board: CounterBoard::default(),
-            silent: BTreeSet::new(),
+            unread: BTreeMap::new(),
             notices: BTreeSet::new(),
             file,
             receive: Box::new(receive),
@@ -133,9 +136,9 @@ impl CounterMonitor {
         self.0.state().file.as_mut().map_or(Ok(()), CounterFile::finish)
     }
 
-    /// Returns the requested providers from which nothing was received.
-    pub fn silent(&self) -> Vec<SilentProvider> {
-        self.0.state().silent.iter().cloned().collect()
+    /// Returns the requests of which no reading was received, with whether the program has such an instrument.
+    pub fn unread(&self) -> Vec<(Unread, bool)> {
+        self.0.state().unread.iter().map(|(unread, exists)| (unread.clone(), *exists)).collect()
     }
 
     /// Returns how many readings were ignored because there are too many series.
@@ -163,29 +166,37 @@ impl Monitored {
     }
 
     fn start(&self, pid: u32, name: &str) -> io::Result<()> {
-        let MonitorState { silent, file, receive, .. } = &mut *self.state();
-        let providers = self.request.selections.iter().map(|it| it.provider.clone());
-        silent.extend(providers.map(|provider| SilentProvider { pid, provider }));
+        let MonitorState { unread, file, receive, .. } = &mut *self.state();
+        for CounterSelection { provider, counters, .. } in &self.request.selections {
+            let all = counters.is_empty().then_some(None);
+            for counter in all.into_iter().chain(counters.iter().cloned().map(Some)) {
+                unread.insert(Unread { pid, provider: provider.clone(), counter }, false);
+            }
+        }
         MonitorState::pass_on(file, receive, CounterSignal::Started { pid, name })
     }
 
     /// Applies updates of a process and passes them on.
     fn apply(&self, pid: u32, updates: Vec<CounterUpdate>) -> io::Result<()> {
-        let MonitorState { board, silent, notices, file, receive } = &mut *self.state();
+        let MonitorState { board, unread, notices, file, receive } = &mut *self.state();
         let mut pass_on = |signal: CounterSignal<'_>| MonitorState::pass_on(file, receive, signal);
         let mut has_news = false;
         for update in updates {
             match update {
                 CounterUpdate::Reading(reading) if self.request.wants(&reading.counter) => {
-                    silent.remove(&SilentProvider { pid, provider: reading.counter.provider.clone() });
+                    for request in requests_of(pid, &reading.counter) {
+                        unread.remove(&request);
+                    }
                     if let Some(row) = board.add(pid, reading) {
                         has_news = true;
                         pass_on(CounterSignal::Reading(row))?;
                     }
                 }
                 // Its code may fail, or it has no series yet.
-                CounterUpdate::Begun(Counter { provider, .. }) => {
-                    silent.remove(&SilentProvider { pid, provider });
+                CounterUpdate::Begun(counter) => {
+                    for request in requests_of(pid, &counter) {
+                        unread.entry(request).and_modify(|exists| *exists = true);
+                    }
                 }
                 CounterUpdate::Ended(counter) => {
                     has_news = true;
@@ -202,6 +213,15 @@ impl Monitored {
         }
         if has_news { pass_on(CounterSignal::Pause(board)) } else { Ok(()) }
     }
+}
+
+/// Returns the requests that a counter fulfils.
+fn requests_of(pid: u32, counter: &Counter) -> [Unread; 2] {
+    [None, Some(counter.name.clone())].map(|name| Unread {
+        pid,
+        provider: counter.provider.clone(),
+        counter: name,
+    })
 }
 
 /// Reads the counters of one process.
