@@ -29,6 +29,8 @@ const CHUNK: usize = 1 << 16;
 pub struct GraphBuilder {
     pub(crate) graph: Graph,
     type_ids: Map<u64, TypeId>,
+    /// Types that become part of others.
+    merged_types: Vec<(TypeId, TypeId)>,
     /// The last type that was looked up.
     last_type: Option<(u64, TypeId)>,
     targets: Vec<Vec<u64>>,
@@ -63,6 +65,18 @@ impl GraphBuilder {
     pub fn add_type(&mut self, name: &str, module: Option<String>) -> TypeId {
         self.graph.types.push(TypeName { name: name.to_owned(), module });
         small(self.graph.types.len() - 1)
+    }
+
+    /// Returns the type with this identifier. `None` if it is new.
+    pub(crate) fn known_type(&self, id: u64) -> Option<TypeId> {
+        self.type_ids.get(&id).copied()
+    }
+
+    /// Makes the objects of a type those of another one.
+    pub(crate) fn merge_type(&mut self, id: TypeId, into: TypeId) {
+        if id != into {
+            self.merged_types.push((id, into));
+        }
     }
 
     /// Names a type.
@@ -134,10 +148,24 @@ impl GraphBuilder {
 
     /// Adds a root.
     pub fn root(&mut self, address: u64, kind: RootKind, name: Option<String>) {
-        let name = name.map(|name| {
-            self.graph.root_names.push(name);
-            small(self.graph.root_names.len() - 1)
-        });
+        let name = name.map(|name| self.add_root_name(name));
+        self.named_root(address, kind, name);
+    }
+
+    /// Adds a root whose name is that of its static field, with the name of the type to which the field belongs.
+    pub fn static_root(&mut self, address: u64, kind: RootKind, owner: TypeId, field: String) {
+        self.graph.root_names.push((Some(owner), field));
+        self.named_root(address, kind, Some(small(self.graph.root_names.len() - 1)));
+    }
+
+    /// Adds a name that several roots may have. Returns its index.
+    pub(crate) fn add_root_name(&mut self, name: String) -> u32 {
+        self.graph.root_names.push((None, name));
+        small(self.graph.root_names.len() - 1)
+    }
+
+    /// Adds a root with the name at this index.
+    pub(crate) fn named_root(&mut self, address: u64, kind: RootKind, name: Option<u32>) {
         self.roots.push((address, kind, name));
     }
 
@@ -219,6 +247,10 @@ impl GraphBuilder {
         let mut numbers = Vec::with_capacity(self.graph.types.len());
         for (id, name) in (0..).zip(&self.graph.types) {
             numbers.push(if name.name.is_empty() { id } else { *first.entry(name).or_insert(id) });
+        }
+        for (id, into) in &self.merged_types {
+            let into = numbers.get(*into as usize).copied().unwrap_or(*into);
+            set(&mut numbers, *id, into);
         }
         if (0..).zip(&numbers).any(|(id, number): (u32, _)| id != *number) {
             for id in &mut self.graph.type_of {

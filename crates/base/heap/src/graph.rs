@@ -1,5 +1,7 @@
 //! The graph of a heap as a few arrays: objects are numbers, references a single array in the order of objects.
 
+use std::borrow::Cow;
+
 use crate::RootKind;
 use crate::dense::{Map, at};
 
@@ -62,7 +64,7 @@ pub enum Incomplete {
     /// There are more objects or references than a graph can have.
     #[error("the heap has more than {limit} {subject}; the rest was skipped")]
     TooMany {
-        /// `objects` or `references`.
+        /// `objects`, `references`, or `fields of classes`.
         subject: &'static str,
         /// The greatest possible number.
         limit: u32,
@@ -90,7 +92,8 @@ pub struct Graph {
     /// The references that are dependent handles, sorted.
     pub(crate) dependent: Vec<(ObjectId, ObjectId)>,
     pub(crate) roots: Vec<Root>,
-    pub(crate) root_names: Vec<String>,
+    /// The types to which static fields belong, and the names of roots.
+    pub(crate) root_names: Vec<(Option<TypeId>, String)>,
     pub(crate) weak_references: u64,
     pub(crate) dangling_references: u64,
     pub(crate) incomplete: Option<Incomplete>,
@@ -180,8 +183,10 @@ impl Graph {
     }
 
     /// Returns the name of a root, such as that of a static field. `None` if it has none.
-    pub fn root_name(&self, root: &Root) -> Option<&str> {
-        self.root_names.get(root.name? as usize).map(String::as_str)
+    pub fn root_name(&self, root: &Root) -> Option<Cow<'_, str>> {
+        let (owner, name) = self.root_names.get(root.name? as usize)?;
+        let owner = owner.and_then(|it| self.types.get(it as usize)).filter(|it| !it.name.is_empty());
+        Some(owner.map_or_else(|| name.into(), |owner| format!("{}.{name}", owner.name).into()))
     }
 
     /// Returns the number of weak references, which do not keep objects alive and are not part of the graph.

@@ -100,10 +100,24 @@ fn brackets_become_roots() {
         graph.roots().iter().map(|root| (root.kind, graph.root_name(root), root.object)).collect();
     assert_eq!(
         roots,
-        [(RootKind::StaticField, None, 0), (RootKind::StaticField, Some("App.Käse\u{1f9c0}"), 0)]
+        [(RootKind::StaticField, None, 0), (RootKind::StaticField, Some("App.Käse\u{1f9c0}".into()), 0)]
     );
     assert_eq!(Dominators::new(&graph).retained(0), 24 + 16_384);
     assert!(!Dominators::new(&graph).is_reachable(2));
+}
+
+#[test]
+fn roots_of_a_field_share_its_name() {
+    let field = format!("[static var App.{}]", "x".repeat(3000));
+    let mut node = vec![0, 0x87, 0x50];
+    node.extend([1; 976]);
+    let bytes = file(&[(&*field, 0), ("Node", 24)], &[&node[..], &[2, 0]], &[0, 0x1000]);
+    let graph = read(&bytes).unwrap();
+    assert_eq!(graph.roots().len(), 976);
+    assert!(graph.roots().iter().all(|root| *root == graph.roots()[0]), "the index of the name is equal");
+    let mut written = Vec::new();
+    write(&graph, &GcDumpSource::default(), &mut written).unwrap();
+    assert!(written.len() < 1 << 16, "{}", written.len());
 }
 
 #[test]
@@ -178,7 +192,7 @@ fn a_written_file_is_read_back() {
         let roots = |graph: &Graph| {
             let roots = graph.roots().iter();
             let mut roots: Vec<_> =
-                roots.map(|it| (it.kind, it.object, graph.root_name(it).map(str::to_owned))).collect();
+                roots.map(|it| (it.kind, it.object, graph.root_name(it).map(String::from))).collect();
             roots.sort();
             roots
         };

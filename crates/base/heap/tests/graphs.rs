@@ -153,7 +153,7 @@ fn dependent_handles_keep_values_alive_and_large_objects_have_their_size() {
     assert_eq!(dominators.retained(0), 24 + (5 << 30));
     assert_eq!((dominators.is_reachable(2), graph.size_of(2)), (false, u32::MAX.into()));
     let path = path_to_root(&graph, |object| object == 1).unwrap();
-    assert_eq!((path.objects, graph.root_name(&path.root)), (vec![0, 1], Some("App.Key")));
+    assert_eq!((path.objects, graph.root_name(&path.root)), (vec![0, 1], Some("App.Key".into())));
     assert_eq!(root_counts(&graph)[0].kind.name(), "static");
     assert_eq!(graph.object_at(0x300), Some(2));
 }

@@ -288,6 +288,46 @@ fn damage_is_located_and_other_files_are_rejected() {
     }
 }
 
+#[test]
+fn instances_that_are_too_short_are_damaged() {
+    for is_early in [false, true] {
+        let mut w = Writer::new("1.0.2", 8);
+        if !is_early {
+            w.class(NODE, 0, &[], &[(0x903, 2); 3]);
+        }
+        w.instance(0x1000, NODE, &0x2000u64.to_be_bytes());
+        w.instance(0x2000, NODE, &[0; 24]);
+        if is_early {
+            w.class(NODE, 0, &[], &[(0x903, 2); 3]);
+        }
+        w.end_part(0x0c);
+        let graph = read(&w.out, 100).graph;
+        assert_eq!(graph.reference_count() + graph.roots().len(), 3, "{is_early}");
+        let incomplete = graph.incomplete().unwrap().to_string();
+        assert!(incomplete.contains("fields of an instance"), "{incomplete}");
+        assert!(incomplete.ends_with("are fewer than those of its class"), "{incomplete}");
+    }
+}
+
+#[test]
+fn classes_that_share_a_name_store_it_once() {
+    let mut w = Writer::new("1.0.2", 8);
+    w.name(1, &"x".repeat(60_000));
+    for class in (0x1000..0x4000).step_by(0x10) {
+        w.record(2, &[&[0; 4], &u64::to_be_bytes(class), &[0; 4], &1u64.to_be_bytes()]);
+        if class < 0x2000 {
+            w.class(class, 0, &[], &[]);
+            w.instance(class + 8, class, &[]);
+        }
+    }
+    w.end_part(0x0c);
+    let graph = read(&w.out, usize::MAX).graph;
+    assert_eq!(graph.incomplete(), None);
+    assert_eq!(graph.types().iter().map(|it| it.name.len()).sum::<usize>(), 4096 + "java.lang.Class".len());
+    let rows = type_rows(&graph, &Dominators::new(&graph));
+    assert_eq!(rows.iter().map(|row| row.count).collect::<Vec<_>>(), [256, 256]);
+}
+
 proptest! {
     #[test]
     fn pieces_do_not_matter(piece in 1usize..100, four: bool) {

@@ -132,6 +132,19 @@ fn a_heap_that_was_not_recorded_is_no_empty_heap() {
 }
 
 #[test]
+fn dropped_events_make_a_heap_incomplete() {
+    let reason = "the target dropped 2 events; objects or references may be missing";
+    for graph in [heap().graph, Graph::missing(Incomplete::NoHeap)] {
+        let lost = Heap { graph, lost: 2, ..heap() };
+        let diff = HeapDiffDocument::new([(Path::new("a"), &lost), (Path::new("b"), &heap())]);
+        assert_eq!(diff.missing(), [format!("a is partial: {reason}")]);
+        let document = document(lost, TypeOrder::Bytes, None);
+        assert_eq!(document.missing(), Some(reason));
+        assert_eq!(serde_json::to_value(&document).unwrap()["complete"], false);
+    }
+}
+
+#[test]
 fn growth_between_two_heaps() {
     let before = heap();
     let mut builder = GraphBuilder::default();

@@ -34,15 +34,6 @@ struct Series {
     missing: u64,
 }
 
-/// A root whose name contains that of a type, which may be sent later.
-#[derive(Debug)]
-struct StaticField {
-    object: u64,
-    type_id: u64,
-    kind: RootKind,
-    field: String,
-}
-
 /// Builds the graph of the first heap that a recording describes.
 ///
 /// Takes less than 40 bytes an object with one reference.
@@ -52,7 +43,11 @@ pub struct HeapEvents {
     pointer_size: u32,
     /// The series of objects, references, roots and dependent handles.
     series: [Series; 4],
-    static_fields: Vec<StaticField>,
+    /// The numbers of the references that the objects have, and of those that were sent.
+    declared: u64,
+    references: u64,
+    /// How many references can be attributed to their objects: those before the first missing block.
+    max_references: Option<u64>,
     types: HashMap<u64, (String, u64), RandomState>,
     /// The ids of types in the order in which they were sent.
     type_order: Vec<u64>,
@@ -102,13 +97,6 @@ impl HeapEvents {
             let type_id = self.builder.type_of(*id);
             self.builder.name_type(type_id, name, self.modules.get(module).cloned());
         }
-        for StaticField { object, type_id, kind, field } in self.static_fields {
-            let name = match self.types.get(&type_id) {
-                Some((name, _)) if !name.is_empty() => format!("{name}.{field}"),
-                _ => field,
-            };
-            self.builder.root(object, kind, Some(name));
-        }
         let subjects = ["objects", "references", "roots", "dependent handles"];
         for (series, subject) in self.series.iter().zip(subjects).filter(|(series, _)| series.missing > 0) {
             self.builder.incomplete(Incomplete::LostEvents { subject, blocks: series.missing });
@@ -143,7 +131,12 @@ impl HeapEvents {
             }
             15 => self.types(&mut r)?,
             16..=19 | 36..=38 if self.is_closed => {}
-            16..=19 => self.series(id, &mut r)?,
+            16..=19 => {
+                if let Err(error) = self.series(id, &mut r) {
+                    self.limit_references(id);
+                    return Err(error);
+                }
+            }
             36..=38 => self.other_roots(id, &mut r)?,
             _ => {}
         }
@@ -183,8 +176,12 @@ impl HeapEvents {
             return Ok(());
         }
         if let Some(series) = self.series.get_mut(number) {
-            series.missing += u64::from(index.saturating_sub(series.next));
+            let Some(missing) = index.checked_sub(series.next) else { return Ok(()) };
+            series.missing += u64::from(missing);
             series.next = index.saturating_add(1);
+            if missing > 0 {
+                self.limit_references(id);
+            }
         }
         if !self.has_objects && id == 18 {
             self.has_objects = true;
@@ -199,12 +196,16 @@ impl HeapEvents {
                     let references = r.u64("EdgeCount")?;
                     let type_id = self.builder.type_of(type_id);
                     let references = u32::try_from(references).unwrap_or(u32::MAX);
+                    self.declared = self.declared.saturating_add(references.into());
                     self.builder.object_with(address, type_id, size, references);
                 }
                 19 => {
                     let target = self.pointer(r, "Value")?;
                     r.u32("ReferencingFieldID")?;
-                    self.builder.target(target);
+                    if self.max_references.is_none_or(|most| self.references < most) {
+                        self.references += 1;
+                        self.builder.target(target);
+                    }
                 }
                 16 => {
                     let object = self.pointer(r, "RootedNodeAddress")?;
@@ -228,6 +229,17 @@ impl HeapEvents {
         Ok(())
     }
 
+    /// Ignores references from now on that cannot be attributed to objects: those of objects behind a gap in the series
+    /// of objects, and all behind a gap in the series of references.
+    fn limit_references(&mut self, id: u32) {
+        let most = match id {
+            18 => self.declared,
+            19 => self.references,
+            _ => return,
+        };
+        self.max_references = Some(self.max_references.map_or(most, |before| before.min(most)));
+    }
+
     /// Reads static fields and objects of COM.
     fn other_roots(&mut self, id: u32, r: &mut Reader<'_>) -> Result<(), DecodeError> {
         let count = r.u32("Count")?;
@@ -244,7 +256,8 @@ impl HeapEvents {
                     let is_of_thread = r.u32("Flags")? & THREAD_STATIC != 0;
                     let field = r.utf16z("FieldName")?.to_string();
                     let kind = if is_of_thread { RootKind::ThreadStaticField } else { RootKind::StaticField };
-                    self.static_fields.push(StaticField { object, type_id, kind, field });
+                    let owner = self.builder.type_of(type_id);
+                    self.builder.static_root(object, kind, owner, field);
                 }
                 36 => {
                     r.u64("GCRootID")?;

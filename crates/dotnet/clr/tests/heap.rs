@@ -78,7 +78,7 @@ fn known_heap(runtime: &str) -> Result<(), Skip> {
     let path = path_to_root(&graph, is_link).unwrap();
     let field = graph.root_name(&path.root);
     assert!(
-        path.root.kind != RootKind::StaticField || field.is_some_and(|it| it.contains('.')),
+        path.root.kind != RootKind::StaticField || field.as_deref().is_some_and(|it| it.contains('.')),
         "{path:?} {field:?}"
     );
     let module = graph.types().iter().find(|it| it.name == "BigHeap.ChainLink").unwrap().module.clone();
@@ -213,7 +213,8 @@ fn a_heap_is_built_from_its_events() {
     assert!(graph.is_dependent(0, 1));
     assert_eq!(graph.weak_references(), 1);
     let kinds: Vec<_> = graph.roots().iter().map(|root| (root.kind, graph.root_name(root))).collect();
-    let expected = [(RootKind::PinnedHandle, None), (RootKind::ThreadStaticField, Some("App.Node.Current"))];
+    let expected =
+        [(RootKind::PinnedHandle, None), (RootKind::ThreadStaticField, Some("App.Node.Current".into()))];
     assert_eq!(kinds, expected);
     assert!(counts(&graph).contains_key("App.Node"));
 }
@@ -232,6 +233,28 @@ fn lost_blocks_and_a_missing_end_are_stated() {
     assert_eq!(read(&recording(&events()[..8])).unwrap().incomplete(), Some(&Incomplete::NoEnd));
     assert!(matches!(without(4), Some(Incomplete::MissingReferences { missing: 2 })));
     assert!(read(&recording(&events()[..1])).is_none());
+}
+
+#[test]
+fn references_behind_a_gap_belong_to_no_object() {
+    // Without the second block of objects, only the reference of the first object can be attributed.
+    let mut gap = events();
+    gap[2].1 = block(2, 0, |_| {});
+    let graph = read(&recording(&gap)).unwrap();
+    assert_eq!((graph.object_count(), graph.dangling_references()), (1, 3));
+    // Without the first block of references, none can.
+    let mut gap = events();
+    gap.remove(3);
+    let graph = read(&recording(&gap)).unwrap();
+    assert_eq!((graph.object_count(), graph.reference_count()), (3, 1));
+    assert!(graph.is_dependent(0, 1));
+    for (repeated, place) in [(2, 3), (3, 5), (5, 6)] {
+        let mut twice = events();
+        twice.insert(place, twice[repeated].clone());
+        let (graph, expected) = (read(&recording(&twice)).unwrap(), read(&recording(&events())).unwrap());
+        assert_eq!(graph.object_count(), expected.object_count());
+        assert_eq!((graph.roots(), graph.references_of(2)), (expected.roots(), expected.references_of(2)));
+    }
 }
 
 proptest! {

@@ -38,6 +38,24 @@ fn field_of(name: &str) -> Option<&str> {
     Some(field)
 }
 
+/// What the name of a type in brackets states about the roots below its nodes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Label {
+    kind: Option<RootKind>,
+    /// The index of the name of a static field.
+    name: Option<u32>,
+}
+
+impl Label {
+    fn new(type_name: &str, builder: &mut GraphBuilder) -> Self {
+        if !type_name.starts_with('[') {
+            return Self::default();
+        }
+        let name = field_of(type_name).map(|field| builder.add_root_name(field.to_owned()));
+        Self { kind: kind_of(type_name), name }
+    }
+}
+
 /// Removes the magnitude of the size from the name of a type.
 fn without_magnitude(name: &str) -> &str {
     name.strip_suffix(')').and_then(|name| name.rsplit_once(" (Bytes > ")).map_or(name, |(name, _)| name)
@@ -63,20 +81,21 @@ pub(super) fn build(nodes: &Nodes<'_>, root: u32, mut builder: GraphBuilder) -> 
         // Roots are not part of an object.
         node.references().for_each(|target| builder.reference(target.into()));
     }
+    // Any number of nodes and references share a type: its name is read and stored once.
+    let labels: Vec<Label> = nodes.types.iter().map(|it| Label::new(&it.name, &mut builder)).collect();
     let mut seen = vec![false; nodes.count() as usize];
     let mut open = vec![(root, RootKind::Unknown, None)];
     while let Some((number, kind, name)) = open.pop() {
         if is_object(number) {
-            builder.root(number.into(), kind, name);
+            builder.named_root(number.into(), kind, name);
             continue;
         }
         let Some(seen) = seen.get_mut(number as usize).filter(|seen| !**seen) else { continue };
         *seen = true;
         let Some(node) = nodes.node(number) else { continue };
-        let own = nodes.types.get(node.type_index as usize).map_or("", |it| &it.name);
-        let kind = kind_of(own).unwrap_or(kind);
-        let name = field_of(own).map(str::to_owned).or(name);
-        open.extend(node.references().map(|target| (target, kind, name.clone())));
+        let label = at(&labels, node.type_index);
+        let (kind, name) = (label.kind.unwrap_or(kind), label.name.or(name));
+        open.extend(node.references().map(|target| (target, kind, name)));
     }
     let mut graph = builder.finish();
     graph.addresses = addresses;

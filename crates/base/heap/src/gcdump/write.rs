@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::dense::{at, set, small};
+use crate::dense::{Map, at, set, small};
 use crate::{Graph, RootKind};
 
 /// What a file states beside the graph.
@@ -130,7 +130,7 @@ const BYTE: u8 = 8;
 /// Returns the nodes above the objects: the root of the graph, a node for each kind of root, and one for each root with a
 /// name. Adds their types.
 fn root_nodes(graph: &Graph, types: &mut Vec<String>) -> Vec<RootNode> {
-    let named = graph.roots.iter().filter(|root| graph.root_name(root).is_some()).count();
+    let named = graph.roots.iter().filter(|root| root.name.is_some()).count();
     let mut kinds: Vec<RootKind> = graph.roots.iter().map(|root| root.kind).collect();
     kinds.sort_unstable();
     kinds.dedup();
@@ -145,15 +145,20 @@ fn root_nodes(graph: &Graph, types: &mut Vec<String>) -> Vec<RootNode> {
     for kind in &kinds {
         nodes.push(RootNode { type_index: add_type(group_name(*kind)), children: Vec::new() });
     }
+    let mut named_types: Map<(Option<u32>, bool), u32> = Map::default();
     for root in &graph.roots {
         let object = first_object.saturating_add(root.object);
         let target = match graph.root_name(root) {
             Some(name) => {
-                let name = match root.kind {
-                    RootKind::ThreadStaticField => format!("[thread static var {name}]"),
-                    _ => format!("[static var {name}]"),
-                };
-                nodes.push(RootNode { type_index: add_type(name), children: vec![object] });
+                let is_of_thread = root.kind == RootKind::ThreadStaticField;
+                let type_index = *named_types.entry((root.name, is_of_thread)).or_insert_with(|| {
+                    add_type(if is_of_thread {
+                        format!("[thread static var {name}]")
+                    } else {
+                        format!("[static var {name}]")
+                    })
+                });
+                nodes.push(RootNode { type_index, children: vec![object] });
                 small(nodes.len() - 1)
             }
             None => object,

@@ -3,9 +3,17 @@
 use std::ops::Range;
 
 use crate::dense::{Map, small};
+use crate::{GraphBuilder, TypeId};
 
 /// The greatest number of superclasses. Longer chains are cycles.
 const MAX_SUPERCLASSES: usize = 1 << 12;
+/// The greatest number of classes and fields in all layouts together, each with its superclasses. Large applications have
+/// a few million.
+pub(super) const MAX_LAYOUT_FIELDS: u32 = 1 << 24;
+/// The greatest number of dimensions of an array, which is that of the JVM.
+const MAX_DIMENSIONS: usize = 255;
+/// The greatest length of a name that is shown, in bytes.
+const MAX_NAME: usize = 1 << 12;
 
 /// The type of a field that contains a reference.
 pub(super) const REFERENCE: u8 = 2;
@@ -52,6 +60,8 @@ pub(super) enum Special {
 pub(super) struct Layout {
     /// The range of their offsets, for [`Classes::offsets`].
     references: Range<u32>,
+    /// The size of all fields in the dump, in bytes.
+    pub(super) bytes: u32,
     /// The sum of the sizes of other fields in bytes.
     pub(super) value_bytes: u32,
     /// The number of fields with references.
@@ -77,6 +87,10 @@ pub(super) struct Classes {
     class_names: Map<u64, u64>,
     defined: Map<u64, Class>,
     layout_ids: Map<u64, u32>,
+    /// Classes without a layout, and the class that has to be defined first. `None` if there can be no layout.
+    failed: Map<u64, Option<u64>>,
+    /// The number of classes and fields that were read for layouts.
+    steps: u32,
     layouts: Vec<Layout>,
     offsets: Vec<u32>,
     last: Option<(u64, u32)>,
@@ -106,9 +120,25 @@ impl Classes {
         self.class_names.insert(class, name);
     }
 
-    /// Returns the ids and names of all loaded classes, as in Java source.
-    pub(super) fn loaded(&self) -> impl Iterator<Item = (u64, String)> {
-        self.loaded.iter().map(|(class, name)| (*class, source_name(self.name(*name))))
+    /// Gives the types that have objects their names, as in Java source. Types of classes with the same name become one.
+    pub(super) fn name_types(&self, graph: &mut GraphBuilder) {
+        let mut named: Map<u64, TypeId> = Map::default();
+        for (class, name) in &self.loaded {
+            // A class may be loaded again with another name.
+            let is_current = self.class_names.get(class) == Some(name);
+            let Some(type_id) = graph.known_type(*class).filter(|_| is_current) else { continue };
+            let first = *named.entry(*name).or_insert_with(|| {
+                graph.name_type(type_id, &source_name(self.name(*name)), None);
+                type_id
+            });
+            graph.merge_type(type_id, first);
+        }
+    }
+
+    /// Returns the class `java.lang.Class`.
+    pub(super) fn class_of_classes(&self) -> Option<u64> {
+        let is_class = |name: u64| matches!(self.name(name), b"java/lang/Class" | b"java.lang.Class");
+        self.loaded.iter().rfind(|(_, name)| is_class(*name)).map(|(class, _)| *class)
     }
 
     pub(super) fn define(&mut self, class: u64, superclass: u64, fields: Vec<(u64, u8)>) {
@@ -128,7 +158,18 @@ impl Classes {
         let id = if let Some(id) = self.layout_ids.get(&class) {
             *id
         } else {
-            let layout = self.lay_out(class)?;
+            if self.failed.get(&class).is_some_and(|missing| !missing.is_some_and(|it| self.is_defined(it))) {
+                return None;
+            }
+            if let Err(missing) = self.check_superclasses(class) {
+                self.failed.insert(class, missing);
+                return None;
+            }
+            let layout = self.lay_out(class);
+            if self.has_too_many_fields() {
+                self.failed.insert(class, None);
+                return None;
+            }
             let id = small(self.layouts.len());
             self.layouts.push(layout);
             self.layout_ids.insert(class, id);
@@ -144,18 +185,45 @@ impl Classes {
         Some((layout, self.offsets.get(range).unwrap_or_default()))
     }
 
-    /// Computes the layout of a class. The data starts with the fields of the class itself, followed by those of the
+    fn is_defined(&self, class: u64) -> bool {
+        self.defined.contains_key(&class)
+    }
+
+    /// Whether there are more than [`MAX_LAYOUT_FIELDS`]; further classes have no layouts.
+    pub(super) fn has_too_many_fields(&self) -> bool {
+        self.steps >= MAX_LAYOUT_FIELDS
+    }
+
+    /// Checks that a class and all its superclasses are defined.
+    ///
+    /// # Errors
+    /// The class that is not defined; `None` if there are too many.
+    fn check_superclasses(&mut self, class: u64) -> Result<(), Option<u64>> {
+        let (mut next, mut depth) = (class, 0);
+        while next != 0 {
+            depth += 1;
+            self.steps = self.steps.saturating_add(1);
+            if depth >= MAX_SUPERCLASSES || self.has_too_many_fields() {
+                return Err(None);
+            }
+            next = self.defined.get(&next).ok_or(Some(next))?.superclass;
+        }
+        Ok(())
+    }
+
+    /// Computes the layout of a class whose superclasses are defined. The data starts with the fields of the class itself, followed by those of the
     /// superclass.
-    fn lay_out(&mut self, class: u64) -> Option<Layout> {
+    fn lay_out(&mut self, class: u64) -> Layout {
         let (mut offset, mut value_bytes, mut reference_count) = (0u32, 0, 0);
         let mut offsets = Vec::new();
         let (mut referent, mut coder) = (None, None);
-        let (mut is_weak, mut depth, mut next) = (false, 0, class);
+        let (mut is_weak, mut steps, mut next) = (false, self.steps, class);
         let is_text = self.class_name(class) == b"java/lang/String";
-        while next != 0 {
-            depth += 1;
-            let Class { superclass, fields } =
-                self.defined.get(&next).filter(|_| depth < MAX_SUPERCLASSES)?;
+        while let Some(Class { superclass, fields }) = self.defined.get(&next).filter(|_| next != 0) {
+            steps = steps.saturating_add(small(fields.len()));
+            if steps >= MAX_LAYOUT_FIELDS {
+                break;
+            }
             let name = self.class_name(next);
             is_weak |= matches!(name, b"java/lang/ref/WeakReference" | b"java/lang/ref/PhantomReference");
             let is_reference = name == b"java/lang/ref/Reference";
@@ -185,10 +253,11 @@ impl Classes {
             _ if is_text => Special::Text(coder),
             _ => Special::No,
         };
+        self.steps = steps;
         let start = small(self.offsets.len());
         self.offsets.extend(offsets);
         let references = start..small(self.offsets.len());
-        Some(Layout { references, value_bytes, reference_count, special })
+        Layout { references, bytes: offset, value_bytes, reference_count, special }
     }
 
     fn class_name(&self, class: u64) -> &[u8] {
@@ -199,9 +268,9 @@ impl Classes {
 /// Turns the internal name of a class, such as `[Ljava/lang/String;`, into that of Java source, such as
 /// `java.lang.String[]`.
 fn source_name(internal: &[u8]) -> String {
-    let dimensions = internal.iter().take_while(|byte| **byte == b'[').count();
+    let dimensions = internal.iter().take(MAX_DIMENSIONS).take_while(|byte| **byte == b'[').count();
     let element = internal.get(dimensions..).unwrap_or_default();
-    let text = String::from_utf8_lossy(element);
+    let text = String::from_utf8_lossy(element.get(..MAX_NAME).unwrap_or(element));
     let mut name = match (dimensions, &*text) {
         (1.., "Z") => "boolean".to_owned(),
         (1.., "C") => "char".to_owned(),
@@ -237,6 +306,7 @@ mod tests {
         ] {
             assert_eq!(source_name(internal.as_bytes()), name, "{internal}");
         }
+        assert_eq!(source_name(&[b'['; 65_535]).len(), MAX_NAME + 2 * MAX_DIMENSIONS);
     }
 
     #[test]
@@ -245,5 +315,28 @@ mod tests {
         classes.define(1, 1, vec![(0, REFERENCE)]);
         classes.define(2, 3, Vec::new());
         assert_eq!([1, 2, 3].map(|class| classes.layout_id(class)), [None; 3]);
+    }
+
+    #[test]
+    fn a_class_without_a_layout_is_looked_up_once_until_its_superclass_is_defined() {
+        let mut classes = Classes::default();
+        classes.define(1, 1, Vec::new());
+        classes.define(2, 3, Vec::new());
+        let _ = [1, 2].map(|class| classes.layout_id(class));
+        let steps = classes.steps;
+        assert_eq!([1, 2].map(|class| classes.layout_id(class)), [None; 2]);
+        assert_eq!(classes.steps, steps);
+        classes.define(3, 0, vec![(0, REFERENCE)]);
+        assert!(classes.layout_id(2).is_some());
+    }
+
+    #[test]
+    fn all_layouts_together_have_a_limited_size() {
+        let mut classes = Classes::default();
+        classes.define(1, 0, vec![(0, REFERENCE); 65_535]);
+        (2..400).for_each(|class| classes.define(class, 1, Vec::new()));
+        let count = (2..400).filter(|class| classes.layout_id(*class).is_some()).count();
+        assert_eq!(count, 255);
+        assert!(classes.has_too_many_fields() && classes.offsets.len() <= MAX_LAYOUT_FIELDS as usize);
     }
 }

@@ -2,11 +2,11 @@
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
-use crate::hprof::classes::{Classes, REFERENCE, Special, array_name, size_of_type};
+use crate::hprof::classes::{Classes, MAX_LAYOUT_FIELDS, REFERENCE, Special, array_name, size_of_type};
 use crate::hprof::sizes::{Shape, Sizes};
 use crate::hprof::texts::Texts;
 use crate::hprof::{HeapDump, beyond_record};
-use crate::{GraphBuilder, RootKind, TypeId};
+use crate::{GraphBuilder, Incomplete, RootKind, TypeId};
 
 /// The greatest size of the data of an instance in bytes. A class has at most 65,535 fields in each of its superclasses.
 const MAX_INSTANCE: u32 = 1 << 24;
@@ -55,8 +55,8 @@ pub(super) struct DumpBuilder {
     /// The types of arrays of basic types.
     array_types: [Option<TypeId>; 12],
     class_type: Option<TypeId>,
-    /// Instances that are in the dump before their class: address, class and data.
-    early: Vec<(u64, u64, Box<[u8]>)>,
+    /// Instances that are in the dump before their class: address, class, data and the offset of that in the file.
+    early: Vec<(u64, u64, Box<[u8]>, u64)>,
     /// The elements of an array of references that have not been read yet.
     elements_left: u64,
     /// The bytes of an array that are not needed.
@@ -163,16 +163,17 @@ impl DumpBuilder {
             return Err(r.error("size of an instance", kind));
         }
         r.bytes(4, "size of an instance")?;
+        let offset = r.offset();
         let data = r.bytes(size as usize, "fields of an instance")?;
         match self.classes.layout_id(class) {
-            Some(layout) => self.add_instance(address, class, layout, data),
-            None => self.early.push((address, class, data.into())),
+            Some(layout) => self.add_instance(address, class, layout, (data, offset)),
+            None => self.early.push((address, class, data.into(), offset)),
         }
         Ok(())
     }
 
     #[inline]
-    fn add_instance(&mut self, address: u64, class: u64, layout: u32, data: &[u8]) {
+    fn add_instance(&mut self, address: u64, class: u64, layout: u32, (data, offset): (&[u8], u64)) {
         let type_id = self.graph.type_of(class);
         let Some((layout, offsets)) = self.classes.layout(layout) else { return };
         let shape = Shape::Instance { references: layout.reference_count, value_bytes: layout.value_bytes };
@@ -186,8 +187,17 @@ impl DumpBuilder {
                 bytes.first_chunk().map_or(0, |id| u32::from_be_bytes(*id).into())
             }
         };
-        for target in offsets.iter().map(|offset| id_at(*offset)).filter(|target| *target != 0) {
+        let offsets = offsets.iter().take_while(|offset| (**offset as usize) < data.len());
+        for target in offsets.map(|offset| id_at(*offset)).filter(|target| *target != 0) {
             self.graph.reference(target);
+        }
+        if data.len() < layout.bytes as usize {
+            let kind = DecodeErrorKind::Invalid("are fewer than those of its class");
+            self.graph.incomplete(Incomplete::Damaged(DecodeError::new(
+                offset,
+                "fields of an instance",
+                kind,
+            )));
         }
         // An object keeps its class alive, and that its class loader.
         self.graph.reference(class);
@@ -322,23 +332,21 @@ impl DumpBuilder {
     /// Returns the heap dump.
     pub(super) fn finish(mut self) -> HeapDump {
         let unknown = Shape::Instance { references: 0, value_bytes: 0 };
-        for (address, class, data) in std::mem::take(&mut self.early) {
+        for (address, class, data, offset) in std::mem::take(&mut self.early) {
             if let Some(layout) = self.classes.layout_id(class) {
-                self.add_instance(address, class, layout, &data);
+                self.add_instance(address, class, layout, (&data, offset));
             } else {
                 let type_id = self.graph.type_of(class);
                 self.sizes.set_shape(type_id, unknown);
                 self.graph.object(address, type_id, 0);
             }
         }
-        let mut class_type = None;
-        for (class, name) in self.classes.loaded() {
-            let type_id = self.graph.type_of(class);
-            if name == "java.lang.Class" {
-                class_type = Some((type_id, class));
-            }
-            self.graph.name_type(type_id, &name, None);
+        if self.classes.has_too_many_fields() {
+            let subject = "fields of classes";
+            self.graph.incomplete(Incomplete::TooMany { subject, limit: MAX_LAYOUT_FIELDS });
         }
+        self.classes.name_types(&mut self.graph);
+        let class_type = self.classes.class_of_classes().map(|class| (self.graph.type_of(class), class));
         if let Some((type_id, class)) = class_type
             && let Some(layout) = self.classes.layout_id(class)
             && let Some((layout, _)) = self.classes.layout(layout)

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use runtap_clr::report::ReportKind;
-use runtap_convert::source::Heap;
+use runtap_convert::source::{Heap, Reason};
 use runtap_heap::{Dominators, Graph, Incomplete, TypeName, TypeOrder, path_to_root, root_counts, type_rows};
 use serde::Serialize;
 
@@ -146,7 +146,9 @@ impl HeapDocument {
 
     /// Returns what is missing from the file or from its heap. `None` if nothing is, and for a complete file without a heap.
     pub fn missing(&self) -> Option<&str> {
-        self.incomplete_reason.as_deref().filter(|_| !self.has_no_heap || self.partial.is_some())
+        self.incomplete_reason
+            .as_deref()
+            .filter(|_| !self.has_no_heap || self.partial.is_some() || self.lost > 0)
     }
 }
 
@@ -215,7 +217,7 @@ impl HeapPath {
             objects: objects.collect(),
             root: found.map(|path| PathRoot {
                 kind: path.root.kind.name(),
-                name: graph.root_name(&path.root).map(str::to_owned),
+                name: graph.root_name(&path.root).map(Into::into),
             }),
         }
     }
@@ -257,8 +259,24 @@ impl Print for HeapPath {
 
 /// Returns what is missing from a heap or from its file. `None` if nothing is.
 pub(super) fn incomplete_reason(heap: &Heap) -> Option<String> {
-    let of_file = || heap.partial.as_ref().map(|partial| partial.reason.to_string());
-    heap.graph.incomplete().map(ToString::to_string).or_else(of_file)
+    let of_file = heap.partial.as_ref().map(|partial| &partial.reason);
+    first_reason(of_file, heap.graph.incomplete(), heap.lost)
+}
+
+/// Returns the reason that explains the others. `lost` is the number of events that the target dropped.
+fn first_reason(of_file: Option<&Reason>, of_graph: Option<&Incomplete>, lost: u64) -> Option<String> {
+    // A heap is truncated if runtap stops reading its file.
+    let stopped = of_file.filter(|it| matches!(it, Reason::Memory { .. } | Reason::Compressed { .. }));
+    // A heap whose events were all dropped looks like a recording without a heap.
+    let of_graph = of_graph.filter(|it| lost == 0 || **it != Incomplete::NoHeap);
+    let events = Things(lost, "event");
+    stopped
+        .map(ToString::to_string)
+        .or_else(|| of_graph.map(ToString::to_string))
+        .or_else(|| of_file.map(ToString::to_string))
+        .or_else(|| {
+            (lost > 0).then(|| format!("the target dropped {events}; objects or references may be missing"))
+        })
 }
 
 /// Returns `MODULE!TYPE`.
@@ -332,5 +350,20 @@ impl Print for HeapDocument {
             ]
         });
         table.print(out, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_why_reading_stopped_is_stated_instead_of_a_truncated_heap() {
+        let truncated = Incomplete::Truncated { offset: 9 };
+        for reason in [Reason::Memory { most: 7 }, Reason::Compressed { error: "no".to_owned() }] {
+            assert_eq!(first_reason(Some(&reason), Some(&truncated), 0), Some(reason.to_string()));
+        }
+        let skipped = Reason::Skipped { blocks: 1 };
+        assert_eq!(first_reason(Some(&skipped), Some(&truncated), 0), Some(truncated.to_string()));
     }
 }
