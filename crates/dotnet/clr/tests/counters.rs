@@ -1,7 +1,9 @@
 //! The events of counters: their bytes, the sessions they belong to, and damaged ones.
 
 use proptest::prelude::*;
-use runtap_clr::counters::{CounterNotice, CounterStream, CounterUpdate, METRICS, MetricsSession};
+use runtap_clr::counters::{
+    CounterNotice, CounterStream, CounterUpdate, METRICS, MetricsSession, MetricsSettings,
+};
 use runtap_model::counters::{CounterKind, Reading};
 use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, Reader, TraceHeader, Writer};
 
@@ -203,11 +205,38 @@ fn only_the_own_session_counts() {
     else {
         panic!("{notices:?}")
     };
-    assert_eq!((error.as_str(), &*running.interval, &*running.max_histograms), ("gauge failed", "5", "20"));
+    let settings = MetricsSettings { interval_s: 5.0, max_series: 1_000, max_histograms: 20 };
+    assert_eq!((error.as_str(), *running), ("gauge failed", Some(settings)));
     assert_eq!(readings(updates).len(), 1);
     let mut stream = Stream::new();
     stream.metrics(15, &[("runningSessionId", "theirs")], &[], &[]);
     assert_eq!(stream.updates(), [CounterUpdate::Notice(CounterNotice::OtherSession)]);
+}
+
+/// A message suggests a command with the settings.
+#[test]
+fn settings_are_numbers() {
+    for (interval, histograms, is_valid) in [
+        ("0.5", "20", true),
+        ("1; rm -rf ~", "20", false),
+        ("inf", "20", false),
+        ("1", "$(id)", false),
+        ("1", "", false),
+    ] {
+        let mut stream = Stream::new();
+        let fields = [
+            ("clientId", "me"),
+            ("expectedMaxHistograms", histograms),
+            ("expectedMaxTimeSeries", "1000"),
+            ("expectedRefreshInterval", interval),
+        ];
+        stream.metrics(17, &fields, &[], &[]);
+        let updates = stream.updates();
+        let [CounterUpdate::Notice(CounterNotice::OtherSettings { running, .. })] = &updates[..] else {
+            panic!("{updates:?}")
+        };
+        assert_eq!(running.is_some(), is_valid, "{interval} {histograms}");
+    }
 }
 
 /// The fields of an event counter, in the order of the runtime.

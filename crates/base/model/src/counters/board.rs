@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
-use super::{Counter, CounterKind, CounterValues, Reading};
+use super::{Counter, CounterKind, CounterValues, PAIR_SIZE, Reading, Tags};
 
 /// The limits of a [`CounterBoard`]. A program may report any number of series with names of any length.
 #[derive(Debug, Clone, Copy)]
 pub struct BoardLimits {
     /// The maximum number of series.
     pub series: usize,
-    /// The maximum size of their texts in bytes.
+    /// The maximum size of the series in bytes, with their texts and quantiles.
     pub bytes: usize,
 }
 
@@ -21,8 +22,8 @@ impl Default for BoardLimits {
 }
 
 /// What identifies a series, in the order in which series are shown.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct SeriesKey {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeriesKey {
     process: u32,
     provider: String,
     version: Option<String>,
@@ -33,7 +34,8 @@ struct SeriesKey {
 }
 
 impl SeriesKey {
-    fn of(process: u32, counter: &Counter) -> Self {
+    /// Returns the key of a series of a process.
+    pub fn of(process: u32, counter: &Counter) -> Self {
         let tags = [&counter.counter_tags, &counter.tags];
         Self {
             process,
@@ -46,11 +48,41 @@ impl SeriesKey {
         }
     }
 
-    /// Returns the approximate size of a series in bytes: its texts occur in the key, in the counter, and as pairs of tags.
-    fn size(&self) -> usize {
-        let texts = [self.provider.len(), self.name.len(), self.version.as_ref().map_or(0, String::len)];
+    /// Returns the approximate size of a series in bytes with the latest reading and all keys.
+    fn size(&self, counter: &Counter, values: &CounterValues) -> usize {
+        let names = [self.provider.len(), self.name.len(), self.version.as_ref().map_or(0, String::len)];
         let tags = self.tags.iter().map(String::len).sum::<usize>() + self.provider_tags.len();
-        2 * texts.iter().sum::<usize>() + 3 * tags + 512
+        let levels = [&counter.provider_tags, &counter.counter_tags, &counter.tags];
+        let tag_pairs = levels.into_iter().map(Tags::size).sum::<usize>();
+        let quantiles = values.quantiles.iter().map(|(share, _)| share.len() + PAIR_SIZE).sum::<usize>();
+        let others = counter.unit.len() + counter.display_name.as_ref().map_or(0, String::len);
+        3 * names.iter().sum::<usize>() + tags + tag_pairs + quantiles + others + ROW_SIZE
+    }
+}
+
+/// The approximate size of a series without texts and quantiles in bytes.
+const ROW_SIZE: usize = 1_024;
+
+/// What identifies the counter of a series, whatever its tags are.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct InstrumentKey {
+    process: u32,
+    instance: u32,
+    provider: String,
+    version: Option<String>,
+    name: String,
+}
+
+impl InstrumentKey {
+    fn of(process: u32, counter: &Counter) -> Self {
+        let Counter { instance, provider, version, name, .. } = counter;
+        Self {
+            process,
+            instance: *instance,
+            provider: provider.clone(),
+            version: version.clone(),
+            name: name.clone(),
+        }
     }
 }
 
@@ -112,7 +144,9 @@ fn both<T: Copy>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Op
 #[derive(Debug, Default)]
 pub struct CounterBoard {
     limits: BoardLimits,
-    rows: BTreeMap<SeriesKey, CounterRow>,
+    rows: BTreeMap<Arc<SeriesKey>, CounterRow>,
+    /// The series of each counter, so that removing them does not search all rows.
+    instruments: BTreeMap<InstrumentKey, Vec<Arc<SeriesKey>>>,
     bytes: usize,
     omitted: u64,
 }
@@ -123,22 +157,34 @@ impl CounterBoard {
         Self { limits, ..Self::default() }
     }
 
-    /// Adds a reading, and returns its series. `None` if the series is new and a limit is reached.
+    /// Adds a reading, and returns its series. `None` if a limit is reached: then the series is new, or has longer texts than
+    /// before.
     pub fn add(&mut self, process: u32, reading: Reading) -> Option<&CounterRow> {
         let count = self.rows.len();
-        match self.rows.entry(SeriesKey::of(process, &reading.counter)) {
+        let key = Arc::new(SeriesKey::of(process, &reading.counter));
+        let size = key.size(&reading.counter, &reading.values);
+        match self.rows.entry(key) {
             Entry::Occupied(entry) => {
+                let before = entry.key().size(&entry.get().counter, &entry.get().values);
+                let bytes = self.bytes.saturating_sub(before) + size;
+                if size > before && bytes > self.limits.bytes {
+                    self.omitted += 1;
+                    return None;
+                }
+                self.bytes = bytes;
                 let row = entry.into_mut();
                 row.add(reading);
                 Some(row)
             }
             Entry::Vacant(entry) => {
-                let bytes = self.bytes + entry.key().size();
+                let bytes = self.bytes + size;
                 if count >= self.limits.series || bytes > self.limits.bytes {
                     self.omitted += 1;
                     return None;
                 }
                 self.bytes = bytes;
+                let instrument = InstrumentKey::of(process, &reading.counter);
+                self.instruments.entry(instrument).or_default().push(Arc::clone(entry.key()));
                 let row = entry.insert(CounterRow {
                     process,
                     counter: Counter::default(),
@@ -156,31 +202,29 @@ impl CounterBoard {
         }
     }
 
-    /// Removes all series of a counter that the program no longer reports. The tags of the series are ignored.
-    pub fn end(&mut self, process: u32, counter: &Counter) {
-        self.remove(|key, row| {
-            key.process == process
-                && row.counter.instance == counter.instance
-                && row.counter.name == counter.name
-                && row.counter.provider == counter.provider
-                && row.counter.version == counter.version
-        });
+    /// Removes all series of a counter that the program no longer reports. The tags of the series are ignored. Returns whether
+    /// there were any.
+    pub fn end(&mut self, process: u32, counter: &Counter) -> bool {
+        let keys = self.instruments.remove(&InstrumentKey::of(process, counter)).unwrap_or_default();
+        for key in &keys {
+            if let Some(row) = self.rows.remove(key) {
+                self.bytes = self.bytes.saturating_sub(key.size(&row.counter, &row.values));
+            }
+        }
+        !keys.is_empty()
     }
 
     /// Removes all series of a process.
     pub fn end_process(&mut self, process: u32) {
-        self.remove(|key, _| key.process == process);
-    }
-
-    fn remove(&mut self, is_removed: impl Fn(&SeriesKey, &CounterRow) -> bool) {
         let bytes = &mut self.bytes;
         self.rows.retain(|key, row| {
-            let removed = is_removed(key, row);
-            if removed {
-                *bytes = bytes.saturating_sub(key.size());
+            let is_removed = key.process == process;
+            if is_removed {
+                *bytes = bytes.saturating_sub(key.size(&row.counter, &row.values));
             }
-            !removed
+            !is_removed
         });
+        self.instruments.retain(|key, _| key.process != process);
     }
 
     /// Returns all series, sorted by process, provider (with its version and tags), name and tags.
@@ -238,11 +282,52 @@ mod tests {
         assert_eq!(board.rows().map(|row| row.counter.version.as_deref()).collect::<Vec<_>>(), [Some("2")]);
     }
 
+    /// Texts and numbers that don't identify the series need memory, too.
+    #[test]
+    fn all_texts_and_quantiles_count() {
+        let long = "x".repeat(2_000);
+        let changes: [&dyn Fn(&mut Reading); 4] = [
+            &|it| it.counter.unit.clone_from(&long),
+            &|it| it.counter.display_name = Some(long.clone()),
+            &|it| it.counter.tags = Tags::new("", vec![(String::new(), String::new()); 50]),
+            &|it| it.values.quantiles = vec![(String::new(), 0.0); 50],
+        ];
+        for change in changes {
+            let mut board = CounterBoard::new(BoardLimits { series: 10, bytes: 3_000 });
+            let mut large = reading("a", "", Some(1.0));
+            change(&mut large);
+            assert!(board.add(1, reading("a", "", Some(1.0))).is_some());
+            let before = board.bytes;
+            // The known series can't grow beyond the limit, but still has new numbers.
+            assert!(board.add(1, large.clone()).is_none());
+            assert!(board.add(1, reading("a", "", Some(2.0))).is_some());
+            assert_eq!((board.bytes, board.omitted()), (before, 1));
+            board.limits.bytes = 10_000;
+            assert!(board.add(1, large).is_some());
+            assert!(board.bytes >= before + 2_000);
+            board.end(1, &reading("a", "", None).counter);
+            assert_eq!((board.rows().len(), board.bytes, board.instruments.len()), (0, 0, 0));
+        }
+    }
+
+    /// A program may end unknown counters at any rate.
+    #[test]
+    fn ends_do_not_search_all_rows() {
+        let mut board = CounterBoard::default();
+        for index in 0..20_000 {
+            board.add(1, reading("a", &index.to_string(), None));
+        }
+        let mut other = reading("a", "", None).counter;
+        other.instance = 1;
+        assert!((0..20_000).all(|_| !board.end(1, &other)));
+        assert_eq!(board.rows().len(), 20_000);
+    }
+
     proptest! {
         /// The memory is bounded, and removing all series returns all of it.
         #[test]
         fn limits_hold(names in prop::collection::vec(("[a-c]{0,40}", "[x-z]{0,40}", 0_u32..3), 0..60)) {
-            let mut board = CounterBoard::new(BoardLimits { series: 10, bytes: 8_000 });
+            let mut board = CounterBoard::new(BoardLimits { series: 10, bytes: 12_000 });
             for (name, tags, process) in &names {
                 let is_known = board.rows().any(|row| {
                     row.process == *process && row.counter.name == *name && row.counter.tags.text() == tags
@@ -251,7 +336,7 @@ mod tests {
                 let is_added = board.add(*process, reading(name, tags, Some(1.0))).is_some();
                 prop_assert!(is_added || !is_known);
                 prop_assert_eq!(board.omitted() - omitted, u64::from(!is_added));
-                prop_assert!(board.rows().len() <= 10 && board.bytes <= 8_000);
+                prop_assert!(board.rows().len() <= 10 && board.bytes <= 12_000);
             }
             (0..3).for_each(|process| board.end_process(process));
             prop_assert_eq!((board.rows().len(), board.bytes), (0, 0));

@@ -5,7 +5,10 @@
 
 mod board;
 
-pub use self::board::{BoardLimits, CounterBoard, CounterRow};
+pub use self::board::{BoardLimits, CounterBoard, CounterRow, SeriesKey};
+
+/// The approximate size of a pair without its texts in bytes.
+const PAIR_SIZE: usize = 64;
 
 /// The kind of a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +58,12 @@ impl Tags {
     /// Returns names and values in the order of the source. A name may occur more than once.
     pub fn pairs(&self) -> &[(String, String)] {
         &self.pairs
+    }
+
+    /// Returns the approximate size of the text and the pairs in bytes.
+    pub fn size(&self) -> usize {
+        let pairs = self.pairs.iter().map(|(name, value)| name.len() + value.len() + PAIR_SIZE);
+        self.text.len() + pairs.sum::<usize>()
     }
 }
 

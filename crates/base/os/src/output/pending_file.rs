@@ -90,8 +90,20 @@ impl PendingFile {
     /// # Errors
     /// If no file can be created there.
     pub fn within(folder: &Path) -> Result<Self, Error> {
+        Self::within_with_rights(folder, PRIVATE)
+    }
+
+    /// Like [`within`](Self::within), but with the rights of [`public`](Self::public).
+    ///
+    /// # Errors
+    /// See [`within`](Self::within).
+    pub fn public_within(folder: &Path) -> Result<Self, Error> {
+        Self::within_with_rights(folder, PUBLIC)
+    }
+
+    fn within_with_rights(folder: &Path, rights: Mode) -> Result<Self, Error> {
         let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let make = || Self::make(Folder::of(folder)?, None, None, PRIVATE);
+        let make = || Self::make(Folder::of(folder)?, None, None, rights);
         make().map_err(Error::within(shown))
     }
 

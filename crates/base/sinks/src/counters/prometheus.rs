@@ -9,7 +9,8 @@
 //! | process, version, tags | labels; tags of one name are joined by `;`, from those of the meter to those of the series |
 //! | a missing number | no sample |
 //!
-//! Of series that differ only in what names can't contain, the first is written.
+//! Series with equal names and labels, such as those of different instruments, get the label `instance`. If a name belongs to
+//! metrics of several kinds, the kind is added to the later names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ use runtap_model::text::Clean;
 use super::number::{Number, PROMETHEUS};
 
 /// Labels that are not tags of the program.
-const OWN: [&str; 4] = ["le", "pid", "quantile", "version"];
+const OWN: [&str; 5] = ["instance", "le", "pid", "quantile", "version"];
 
 /// The units of OpenTelemetry that have another name in Prometheus.
 const UNITS: [(&str, &str); 8] = [
@@ -37,8 +38,9 @@ const UNITS: [(&str, &str); 8] = [
 pub(super) fn write(board: &CounterBoard, out: &mut Vec<u8>) {
     // All samples of a metric must be adjacent.
     let mut families: BTreeMap<String, Vec<&CounterRow>> = BTreeMap::new();
+    let mut names = BTreeMap::new();
     for row in board.rows() {
-        families.entry(family(&row.counter)).or_default().push(row);
+        families.entry(family(&row.counter, &mut names)).or_default().push(row);
     }
     let mut text = String::new();
     for (name, rows) in &families {
@@ -48,19 +50,50 @@ pub(super) fn write(board: &CounterBoard, out: &mut Vec<u8>) {
         let help = help(&format!("{provider}/{counter} {unit}"));
         // Writing to memory does not fail.
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        let mut written = BTreeSet::new();
-        for row in rows.iter().filter(|row| self::kind(row.counter.kind) == kind) {
-            let labels = labels(row);
-            samples(&mut text, name, row, &labels, written.insert(labels.clone()));
+        let all: Vec<String> = rows.iter().map(|row| labels(row)).collect();
+        let mut groups: BTreeMap<&str, Vec<&CounterRow>> = BTreeMap::new();
+        for (labels, row) in all.iter().zip(rows) {
+            groups.entry(labels).or_default().push(row);
+        }
+        let mut used = BTreeMap::new();
+        for (labels, row) in all.iter().zip(rows) {
+            let same = groups.get(&**labels).map(Vec::as_slice).unwrap_or_default();
+            if same.len() < 2 {
+                samples(&mut text, name, row, labels);
+                continue;
+            }
+            let instances = used.entry(&**labels).or_insert_with(|| Instances::of(same));
+            let instance = instances.unused(row.counter.instance);
+            samples(&mut text, name, row, &format!("{labels},instance=\"{instance}\""));
         }
     }
     out.extend_from_slice(text.as_bytes());
 }
 
-fn samples(text: &mut String, name: &str, row: &CounterRow, labels: &str, is_new: bool) {
-    if !is_new {
-        return;
+/// The numbers that distinguish series with equal labels.
+struct Instances {
+    used: BTreeSet<u64>,
+    next: u64,
+}
+
+impl Instances {
+    fn of(rows: &[&CounterRow]) -> Self {
+        let last = rows.iter().map(|row| u64::from(row.counter.instance)).max().unwrap_or(0);
+        Self { used: BTreeSet::new(), next: last + 1 }
     }
+
+    /// Returns the number of the instrument, or another one if it was returned before.
+    fn unused(&mut self, instance: u32) -> u64 {
+        let instance = u64::from(instance);
+        if self.used.insert(instance) {
+            return instance;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+}
+
+fn samples(text: &mut String, name: &str, row: &CounterRow, labels: &str) {
     let mut sample = |suffix: &str, more: &str, value: Option<f64>| {
         let Some(value) = value else { return };
         let value = Number { value, infinities: PROMETHEUS };
@@ -85,8 +118,25 @@ fn kind(kind: CounterKind) -> &'static str {
     }
 }
 
-/// Returns the name of the metric. Kinds that would share a name get different ones.
-fn family(counter: &Counter) -> String {
+/// Returns a name of the metric that no metric of another kind has. `names` are the kinds by names so far.
+fn family(counter: &Counter, names: &mut BTreeMap<String, &'static str>) -> String {
+    let kind = kind(counter.kind);
+    let mut name = name(counter);
+    loop {
+        let mut parts = vec![(name.clone(), kind)];
+        if counter.kind == CounterKind::Histogram {
+            parts.extend(["_sum", "_count"].map(|suffix| (format!("{name}{suffix}"), "part of a summary")));
+        }
+        if parts.iter().all(|(name, kind)| names.get(name).is_none_or(|known| known == kind)) {
+            names.extend(parts);
+            return name;
+        }
+        name = format!("{name}_{kind}");
+    }
+}
+
+/// Returns the usual name of the metric.
+fn name(counter: &Counter) -> String {
     let mut name = plain(&format!("{}_{}", counter.provider, counter.name)).to_ascii_lowercase();
     let known = UNITS.iter().find(|(unit, _)| *unit == counter.unit).map(|(_, name)| (*name).to_owned());
     let unit = known.or_else(|| {

@@ -176,6 +176,41 @@ fn metrics_have_valid_names_and_types() {
     }
 }
 
+/// Nothing is left out without a message.
+#[test]
+fn equal_names_are_distinguished() {
+    let of = |name: &str, kind, instance, tags: &[(&str, &str)]| {
+        let counter = Counter { instance, ..counter(name, kind, "", tags) };
+        let values =
+            CounterValues { value: Some(1.0), delta: Some(1.0), count: Some(4), ..CounterValues::default() };
+        reading(counter, values)
+    };
+    let all = vec![
+        of("a", CounterKind::Rate, 5, &[("x", "1")]),
+        of("a", CounterKind::Rate, 6, &[("x", "1")]),
+        of("a", CounterKind::Rate, 6, &[("instance", "own")]),
+        of("b.c", CounterKind::Gauge, 0, &[]),
+        of("b_c", CounterKind::Gauge, 0, &[]),
+        of("d", CounterKind::Gauge, 1, &[]),
+        of("d", CounterKind::Histogram, 2, &[]),
+        of("e", CounterKind::Histogram, 1, &[]),
+        of("e_count", CounterKind::Gauge, 1, &[]),
+    ];
+    let text = file(CounterFormat::Prometheus, all);
+    let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    insta::assert_snapshot!(samples.join("\n"), @r#"
+    demo_shop_a_total{pid="7",version="1.2",region="eu",tag_instance="own"} 1
+    demo_shop_a_total{pid="7",version="1.2",region="eu",x="1",instance="5"} 1
+    demo_shop_a_total{pid="7",version="1.2",region="eu",x="1",instance="6"} 1
+    demo_shop_b_c{pid="7",version="1.2",region="eu",instance="0"} 1
+    demo_shop_b_c{pid="7",version="1.2",region="eu",instance="1"} 1
+    demo_shop_d{pid="7",version="1.2",region="eu"} 1
+    demo_shop_d_summary_count{pid="7",version="1.2",region="eu"} 4
+    demo_shop_e_count{pid="7",version="1.2",region="eu"} 4
+    demo_shop_e_count_gauge{pid="7",version="1.2",region="eu"} 1
+    "#);
+}
+
 /// Splits CSV by RFC 4180.
 fn records(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut cells, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);

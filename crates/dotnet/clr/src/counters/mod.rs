@@ -24,7 +24,7 @@ use runtap_nettrace::Metadata;
 
 pub use self::notice::{CounterNotice, MetricsSettings};
 pub use self::stream::{CounterStream, CounterUpdate, MetricsSession};
-use self::texts::{quantiles, tags};
+use self::texts::{limited, quantiles, tags};
 use crate::payload::{FileTime, Payload, Value};
 
 /// The event source of meters.
@@ -115,7 +115,10 @@ fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
 
 fn split_tags(text: String, sign: &str) -> Tags {
     let mut pairs = tags(&text, sign);
-    pairs.truncate(MAX_TAGS);
+    if pairs.len() > MAX_TAGS {
+        pairs.truncate(MAX_TAGS);
+        pairs.shrink_to_fit();
+    }
     Tags::new(text, pairs)
 }
 
@@ -125,7 +128,7 @@ fn instrument(payload: Payload<'_>) -> Counter {
         provider: text(payload, "meterName"),
         version: Some(text(payload, "meterVersion")).filter(|version| !version.is_empty()),
         name: text(payload, "instrumentName"),
-        unit: text(payload, "unit"),
+        unit: limited(text(payload, "unit")),
         instance: payload.u64("instrumentId").and_then(|id| u32::try_from(id).ok()).unwrap_or(0),
         provider_tags: split_tags(text(payload, "meterTags"), "="),
         counter_tags: split_tags(text(payload, "instrumentTags"), "="),
@@ -170,8 +173,8 @@ fn event_counter(provider: &str, payload: Payload<'_>) -> Option<Reading> {
     let counter = Counter {
         provider: provider.to_owned(),
         name: Some(text("Name")).filter(|name| !name.is_empty())?,
-        display_name: Some(text("DisplayName")).filter(|name| !name.is_empty()),
-        unit: text("DisplayUnits"),
+        display_name: Some(limited(text("DisplayName"))).filter(|name| !name.is_empty()),
+        unit: limited(text("DisplayUnits")),
         kind: if increment.is_some() { CounterKind::Rate } else { CounterKind::Gauge },
         tags: split_tags(text("Metadata"), ":"),
         ..Counter::default()

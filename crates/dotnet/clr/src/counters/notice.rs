@@ -6,8 +6,12 @@ use crate::payload::Payload;
 /// The maximum number of characters of an error text.
 const MAX_ERROR: usize = 500;
 
+/// Plausible intervals in seconds.
+const MIN_INTERVAL_S: f64 = 0.001;
+const MAX_INTERVAL_S: f64 = 31_536_000.0;
+
 /// A problem of a metrics session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum CounterNotice {
     /// The limit of time series is reached: further series are missing.
@@ -24,20 +28,31 @@ pub enum CounterNotice {
     OtherSettings {
         /// The id of the client whose session was rejected.
         client: String,
-        /// The settings of the running session.
-        running: MetricsSettings,
+        /// The settings of the running session. `None` if the runtime reported invalid numbers.
+        running: Option<MetricsSettings>,
     },
 }
 
-/// The settings of a metrics session, as texts of the runtime.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The settings of a metrics session.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricsSettings {
     /// The interval in seconds.
-    pub interval: String,
+    pub interval_s: f64,
     /// The maximum number of time series.
-    pub max_series: String,
+    pub max_series: u32,
     /// The maximum number of histograms.
-    pub max_histograms: String,
+    pub max_histograms: u32,
+}
+
+/// Decodes the settings of the running session. Their texts come from the runtime, and must not reach a command unparsed.
+fn settings(payload: Payload<'_>) -> Option<MetricsSettings> {
+    let number = |name| text(payload, name).parse().ok();
+    let interval = text(payload, "expectedRefreshInterval").parse().ok();
+    Some(MetricsSettings {
+        interval_s: interval.filter(|seconds| (MIN_INTERVAL_S..=MAX_INTERVAL_S).contains(seconds))?,
+        max_series: number("expectedMaxTimeSeries")?,
+        max_histograms: number("expectedMaxHistograms")?,
+    })
 }
 
 /// Decodes an event with this id. Returns the problem and the id of the running session, if it is stated.
@@ -50,11 +65,7 @@ pub(super) fn decode(id: u32, payload: Payload<'_>) -> Option<(CounterNotice, St
         14 => CounterNotice::CallbackError(error()),
         15 => return Some((CounterNotice::OtherSession, text(payload, "runningSessionId"))),
         17 => {
-            let running = MetricsSettings {
-                interval: text(payload, "expectedRefreshInterval"),
-                max_series: text(payload, "expectedMaxTimeSeries"),
-                max_histograms: text(payload, "expectedMaxHistograms"),
-            };
+            let running = settings(payload);
             CounterNotice::OtherSettings { client: text(payload, "clientId"), running }
         }
         _ => return None,

@@ -150,12 +150,17 @@ impl CounterStream {
     /// Keeps what only the start of an instrument states. The runtime repeats it whenever another tool joins the session.
     fn begin(&mut self, counter: &Counter) {
         self.note_meter(&counter.provider);
-        let size = 3 * (counter.provider_tags.text().len() + counter.counter_tags.text().len());
         // Most instruments have no tags, which need not be kept.
-        if size == 0 || self.instruments.len() >= MAX_INSTRUMENTS || self.bytes + size > MAX_BYTES {
+        if counter.provider_tags.text().is_empty() && counter.counter_tags.text().is_empty() {
             return;
         }
-        if let Entry::Vacant(entry) = self.instruments.entry(key(counter)) {
+        let key = key(counter);
+        let names = key.1.len() + key.2.as_ref().map_or(0, String::len) + key.3.len();
+        let size = names + counter.provider_tags.size() + counter.counter_tags.size();
+        if self.instruments.len() >= MAX_INSTRUMENTS || self.bytes + size > MAX_BYTES {
+            return;
+        }
+        if let Entry::Vacant(entry) = self.instruments.entry(key) {
             self.bytes += size;
             entry.insert((counter.provider_tags.clone(), counter.counter_tags.clone()));
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use runtap_model::counters::{CounterKind, CounterValues, Reading};
+use runtap_model::counters::{CounterKind, CounterValues, Reading, SeriesKey};
 use serde::{Serialize, Serializer};
 
-use super::collector::{Collected, CollectedEvent, Collector};
+use super::collector::{CollectedEvent, Collector};
 use super::{Collect, Observe, Report, StreamItem};
 use crate::counters::{CounterEvent, CounterNotice, decode, is_counter_event};
 
@@ -79,7 +79,7 @@ pub struct Counters(Collector<EventData>);
 
 #[derive(Debug, Clone)]
 enum EventData {
-    Point(Box<CounterSeries>),
+    Point(Box<Reading>),
     Error,
     Limit,
 }
@@ -104,33 +104,30 @@ impl Collect for Counters {
     type Report = CountersReport;
 
     fn finish(self) -> CountersReport {
-        report(self.0.finish())
+        report(self.0.finish().0)
     }
 
     fn snapshot(&self) -> CountersReport {
-        report(self.0.so_far())
+        report(self.0.so_far().0)
     }
 }
 
-fn report((kept, _): Collected<EventData>) -> CountersReport {
+fn report(kept: Vec<CollectedEvent<EventData>>) -> CountersReport {
     let mut report = CountersReport::default();
-    let mut series: BTreeMap<(String, Option<String>, String, String), CounterSeries> = BTreeMap::new();
+    let mut series: BTreeMap<SeriesKey, CounterSeries> = BTreeMap::new();
     for CollectedEvent { what, .. } in kept {
         match what {
             EventData::Error => report.errors_count += 1,
             EventData::Limit => report.limits_reached_count += 1,
-            EventData::Point(point) => {
-                let key = (
-                    point.provider.clone(),
-                    point.version.clone(),
-                    point.name.clone(),
-                    point.tags_text.clone(),
-                );
+            EventData::Point(reading) => {
+                // A report is about one process.
+                let key = SeriesKey::of(0, &reading.counter);
+                let point = CounterSeries::of(*reading);
                 match series.entry(key) {
                     Entry::Vacant(new) => {
-                        new.insert(*point);
+                        new.insert(point);
                     }
-                    Entry::Occupied(mut known) => known.get_mut().add(*point),
+                    Entry::Occupied(mut known) => known.get_mut().add(point),
                 }
             }
         }
@@ -143,9 +140,7 @@ fn report((kept, _): Collected<EventData>) -> CountersReport {
 impl Observe for Counters {
     fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| match decode(metadata, payload)? {
-            CounterEvent::Reading { reading, .. } => {
-                Some(EventData::Point(Box::new(CounterSeries::of(reading))))
-            }
+            CounterEvent::Reading { reading, .. } => Some(EventData::Point(Box::new(reading))),
             CounterEvent::Notice(CounterNotice::SeriesLimit | CounterNotice::HistogramLimit, _) => {
                 Some(EventData::Limit)
             }
@@ -249,6 +244,21 @@ mod tests {
 
     fn series(kind: CounterKind, values: CounterValues) -> CounterSeries {
         CounterSeries::of(Reading { counter: Counter { kind, ..Counter::default() }, values, utc_ns: None })
+    }
+
+    /// Different instruments may have equal names and tags.
+    #[test]
+    fn instruments_are_not_merged() {
+        let point = |instance, value| {
+            let counter = Counter { instance, name: "a".to_owned(), ..Counter::default() };
+            let values = CounterValues { value: Some(value), ..CounterValues::default() };
+            EventData::Point(Box::new(Reading { counter, values, utc_ns: None }))
+        };
+        let points = [point(1, 3.0), point(2, 30.0), point(1, 4.0)];
+        let events = points.map(|what| CollectedEvent { timestamp: 0, thread: 0, what });
+        let series = report(events.into()).series;
+        let values: Vec<_> = series.iter().map(|it| (it.value, it.points_count)).collect();
+        assert_eq!(values, [(Some(4.0), 2), (Some(30.0), 1)]);
     }
 
     #[test]

@@ -45,8 +45,12 @@ impl CounterFile {
         let (output, path) = match path {
             Some(path) if path == "-" => (Output::Stdout, None),
             path => {
+                // Collectors of other users read a snapshot.
+                let is_public = format.is_snapshot();
                 let pending = match path {
+                    None if is_public => PendingFile::public_within(Path::new(""))?,
                     None => PendingFile::within(Path::new(""))?,
+                    Some(path) if is_public => PendingFile::public(path)?,
                     Some(path) => match OutputSink::open(&Destination::File(path.to_owned()))? {
                         OutputSink::File(pending) => pending,
                         OutputSink::Stdout => return Self::open(format, interval_s, Some(Path::new("-"))),
@@ -125,7 +129,6 @@ impl CounterFile {
                 *rows += length;
             }
             Output::Replace(path) => {
-                // Collectors of other users read the file.
                 let pending = PendingFile::public(path).map_err(io::Error::other)?;
                 pending.file().write_all(&self.buffer)?;
                 pending.appear_soon().map_err(io::Error::other)?;
@@ -163,6 +166,31 @@ mod tests {
         let counter = Counter { name: "a".to_owned(), ..Counter::default() };
         let values = CounterValues { value: Some(value), ..CounterValues::default() };
         Reading { counter, values, utc_ns: None }
+    }
+
+    /// Collectors of other users read snapshots only.
+    #[cfg(unix)]
+    #[test]
+    fn snapshots_are_public_from_the_start() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        // The umask may forbid a part.
+        let usual = folder.path().join("usual");
+        std::fs::write(&usual, "").unwrap();
+        for (format, expected) in [
+            (CounterFormat::Prometheus, mode(&usual)),
+            (CounterFormat::Csv, 0o600),
+            (CounterFormat::Json, 0o600),
+        ] {
+            let path = folder.path().join(format.name());
+            let mut file = CounterFile::open(format, 1.0, Some(&path)).unwrap();
+            assert_eq!(mode(&path), expected);
+            file.signal(&CounterSignal::Started { pid: 1, name: "app" }).unwrap();
+            file.signal(&CounterSignal::Pause(&CounterBoard::default())).unwrap();
+            assert_eq!(mode(&path), expected);
+        }
     }
 
     /// Whatever kills the tool between two intervals, the file can be read.

@@ -4,6 +4,7 @@ use runtap_clr::counters::{CounterNotice, MetricsSettings};
 use runtap_convert::source::Partial;
 use runtap_model::Message;
 
+use super::monitor::MAX_ERRORS;
 use super::{CounterMonitor, Unread};
 use crate::RecordingOutcome;
 use crate::messages::{missing, silence as broken};
@@ -19,17 +20,21 @@ pub fn notice(pid: u32, notice: &CounterNotice) -> Message {
         )),
         CounterNotice::CallbackError(error) => {
             // The stack follows.
-            let error = error.lines().next().unwrap_or_default();
+            let error = error.lines().map(str::trim).find(|line| !line.is_empty());
+            let error = error.unwrap_or("the error has no text");
             Message::Warning(format!("an observable instrument of process {pid} failed: {error}"))
         }
         CounterNotice::OtherSession => Message::Warning(format!(
             "another tool collects the meters of process {pid}, and its runtime supports one such session; stop the other tool to see meters. Event counters are not affected"
         )),
-        CounterNotice::OtherSettings {
-            running: MetricsSettings { interval, max_series, max_histograms },
-            ..
-        } => Message::Warning(format!(
-            "another tool collects the meters of process {pid} with other settings; to share its session, use --refresh-interval {interval} --maxTimeSeries {max_series} --maxHistograms {max_histograms}. Event counters are not affected"
+        CounterNotice::OtherSettings { running: Some(running), .. } => {
+            let MetricsSettings { interval_s, max_series, max_histograms } = running;
+            Message::Warning(format!(
+                "another tool collects the meters of process {pid} with other settings; to share its session, use --refresh-interval {interval_s} --maxTimeSeries {max_series} --maxHistograms {max_histograms}. Event counters are not affected"
+            ))
+        }
+        CounterNotice::OtherSettings { running: None, .. } => Message::Warning(format!(
+            "another tool collects the meters of process {pid} with other settings; stop the other tool to see meters. Event counters are not affected"
         )),
         CounterNotice::Error(error) => {
             Message::Warning(format!("the runtime of process {pid} failed to collect meters: {error}"))
@@ -60,9 +65,14 @@ pub fn outcome(outcome: &RecordingOutcome, monitor: &CounterMonitor) -> (Vec<Mes
             messages.push(Message::Warning(format!("process {pid}: {why}")));
         }
     }
+    messages.extend(monitor.truncated_errors().into_iter().map(|pid| {
+        Message::Warning(format!(
+            "further errors of process {pid} were omitted, because runtap shows at most {MAX_ERRORS} different errors of a process"
+        ))
+    }));
     if monitor.omitted() > 0 {
         messages.push(Message::Warning(format!(
-            "{} readings of further series were omitted, because runtap keeps a limited number of series; select fewer with --counters",
+            "{} readings were omitted, because the memory for series is limited; select fewer counters with --counters",
             monitor.omitted()
         )));
     }
@@ -84,4 +94,23 @@ fn silence(request: &Unread, exists: bool) -> Message {
         )
     };
     Message::Note(format!("no values of {subject} were received (process {pid}): {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_show_their_first_line_with_text() {
+        let error = CounterNotice::CallbackError("\r\n  \nSystem.Exception: broken\n   at A.B()".to_owned());
+        let Message::Warning(text) = notice(7, &error) else { panic!("not a warning") };
+        assert_eq!(text, "an observable instrument of process 7 failed: System.Exception: broken");
+    }
+
+    #[test]
+    fn unknown_settings_are_not_suggested() {
+        let rejected = CounterNotice::OtherSettings { client: "me".to_owned(), running: None };
+        let Message::Warning(text) = notice(7, &rejected) else { panic!("not a warning") };
+        assert!(text.contains("other settings") && !text.contains("--refresh-interval"), "{text}");
+    }
 }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
+use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use runtap_clr::counters::{CounterNotice, CounterStream, CounterUpdate, MetricsSession};
 use runtap_diag::SessionConfig;
@@ -15,8 +17,10 @@ use super::{CounterFile, CounterRequest, CounterSelection};
 use crate::Specification;
 use crate::consumer::{Consumers, StreamConsumer};
 
-/// The maximum number of different problems that are reported.
-const MAX_NOTICES: usize = 100;
+/// The maximum number of different errors of a process that are reported.
+pub(super) const MAX_ERRORS: usize = 100;
+/// The minimum time between two pauses: the work for each is proportional to the number of all series.
+const PAUSE_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait for the runtime of a command.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -40,7 +44,7 @@ pub enum CounterSignal<'a> {
         /// The problem.
         notice: &'a CounterNotice,
     },
-    /// No more readings have arrived.
+    /// No more readings have arrived, or they arrive continuously. At most one signal in 100 ms, and one at the end of a process.
     Pause(&'a CounterBoard),
 }
 
@@ -71,7 +75,15 @@ struct MonitorState {
     board: CounterBoard,
     /// Whether the program has such an instrument.
     unread: BTreeMap<Unread, bool>,
-    notices: BTreeSet<(u32, String)>,
+    notices: BTreeMap<u32, ProcessNotices>,
+    /// Whether the board has changed since the latest pause.
+    has_news: bool,
+    /// The earliest time of the next pause. `None` before the first one.
+    next_pause: Option<Instant>,
+    /// Whether a thread waits for the next pause.
+    is_pause_scheduled: bool,
+    /// The error of a scheduled pause.
+    pause_error: Option<io::Error>,
     file: Option<CounterFile>,
     receive: Box<Receive>,
 }
@@ -94,7 +106,11 @@ impl CounterMonitor {
         let state = Mutex::new(MonitorState {
             board: CounterBoard::default(),
             unread: BTreeMap::new(),
-            notices: BTreeSet::new(),
+            notices: BTreeMap::new(),
+            has_news: false,
+            next_pause: None,
+            is_pause_scheduled: false,
+            pause_error: None,
             file,
             receive: Box::new(receive),
         });
@@ -145,6 +161,39 @@ impl CounterMonitor {
     pub fn omitted(&self) -> u64 {
         self.0.state().board.omitted()
     }
+
+    /// Returns the ids of the processes of which some errors were not reported, because there were too many different ones.
+    pub fn truncated_errors(&self) -> Vec<u32> {
+        let state = self.0.state();
+        state.notices.iter().filter(|(_, notices)| notices.is_truncated).map(|(pid, _)| *pid).collect()
+    }
+}
+
+/// The notices of a process that were reported.
+#[derive(Debug, Default)]
+struct ProcessNotices {
+    errors: BTreeSet<String>,
+    /// Whether errors were left out.
+    is_truncated: bool,
+    others: Vec<Discriminant<CounterNotice>>,
+}
+
+impl ProcessNotices {
+    /// Returns whether a notice is to be reported: each error once, up to a limit, and one notice of each other kind.
+    fn admit(&mut self, notice: &CounterNotice) -> bool {
+        if !matches!(notice, CounterNotice::CallbackError(_) | CounterNotice::Error(_)) {
+            let kind = discriminant(notice);
+            let is_new = !self.others.contains(&kind);
+            self.others.extend(is_new.then_some(kind));
+            return is_new;
+        }
+        let error = format!("{notice:?}");
+        if self.errors.len() >= MAX_ERRORS && !self.errors.contains(&error) {
+            self.is_truncated = true;
+            return false;
+        }
+        self.errors.insert(error)
+    }
 }
 
 impl MonitorState {
@@ -157,6 +206,17 @@ impl MonitorState {
             Some(file) if !matches!(signal, CounterSignal::Notice { .. }) => file.signal(&signal),
             _ => receive(signal),
         }
+    }
+
+    /// Passes on a pause if there are news.
+    fn pause(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.has_news) {
+            return Ok(());
+        }
+        let Self { board, file, receive, .. } = self;
+        let result = Self::pass_on(file, receive, CounterSignal::Pause(board));
+        self.next_pause = Instant::now().checked_add(PAUSE_INTERVAL);
+        result
     }
 }
 
@@ -177,10 +237,11 @@ impl Monitored {
     }
 
     /// Applies updates of a process and passes them on.
-    fn apply(&self, pid: u32, updates: Vec<CounterUpdate>) -> io::Result<()> {
-        let MonitorState { board, unread, notices, file, receive } = &mut *self.state();
+    fn apply(self: &Arc<Self>, pid: u32, updates: Vec<CounterUpdate>, is_end: bool) -> io::Result<()> {
+        let mut state = self.state();
+        state.pause_error.take().map_or(Ok(()), Err)?;
+        let MonitorState { board, unread, notices, has_news, file, receive, .. } = &mut *state;
         let mut pass_on = |signal: CounterSignal<'_>| MonitorState::pass_on(file, receive, signal);
-        let mut has_news = false;
         for update in updates {
             match update {
                 CounterUpdate::Reading(reading) if self.request.wants(&reading.counter) => {
@@ -188,7 +249,7 @@ impl Monitored {
                         unread.remove(&request);
                     }
                     if let Some(row) = board.add(pid, reading) {
-                        has_news = true;
+                        *has_news = true;
                         pass_on(CounterSignal::Reading(row))?;
                     }
                 }
@@ -198,20 +259,41 @@ impl Monitored {
                         unread.entry(request).and_modify(|exists| *exists = true);
                     }
                 }
-                CounterUpdate::Ended(counter) => {
-                    has_news = true;
-                    board.end(pid, &counter);
-                }
+                CounterUpdate::Ended(counter) => *has_news |= board.end(pid, &counter),
                 // A broken instrument fails in each interval.
-                CounterUpdate::Notice(notice)
-                    if notices.len() < MAX_NOTICES && notices.insert((pid, format!("{notice:?}"))) =>
-                {
+                CounterUpdate::Notice(notice) if notices.entry(pid).or_default().admit(&notice) => {
                     pass_on(CounterSignal::Notice { pid, notice: &notice })?;
                 }
                 _ => {}
             }
         }
-        if has_news { pass_on(CounterSignal::Pause(board)) } else { Ok(()) }
+        if !state.has_news {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let delay = state.next_pause.map_or(Duration::ZERO, |next| next.saturating_duration_since(now));
+        if is_end || delay.is_zero() {
+            return state.pause();
+        }
+        // The next chunk may arrive a whole interval later.
+        if !state.is_pause_scheduled {
+            state.is_pause_scheduled = self.schedule_pause(delay);
+        }
+        Ok(())
+    }
+
+    /// Passes on a pause after `delay`. Returns whether a thread was started for it.
+    fn schedule_pause(self: &Arc<Self>, delay: Duration) -> bool {
+        let monitored = Arc::clone(self);
+        let pause = move || {
+            thread::sleep(delay);
+            let mut state = monitored.state();
+            state.is_pause_scheduled = false;
+            if let Err(error) = state.pause() {
+                state.pause_error = Some(error);
+            }
+        };
+        thread::Builder::new().name("counters".into()).spawn(pause).is_ok()
     }
 }
 
@@ -249,10 +331,74 @@ impl StreamConsumer for CounterConsumer {
         let mut items = reader.items(bytes);
         // After a damaged block, reading continues.
         while items.for_each(&mut see).is_err() {}
-        self.monitored.apply(self.pid, updates)?;
+        self.monitored.apply(self.pid, updates, bytes.is_empty())?;
         if bytes.is_empty() {
             self.monitored.state().board.end_process(self.pid);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use runtap_model::counters::Reading;
+
+    use super::*;
+
+    /// Returns a monitor and what it passes on, as names.
+    fn monitor() -> (CounterMonitor, Receiver<String>) {
+        let (sender, receiver) = channel();
+        let request = CounterRequest::parse(&["A".to_owned()]).unwrap();
+        let receive = move |signal: CounterSignal<'_>| {
+            let name = match signal {
+                CounterSignal::Pause(_) => "pause".to_owned(),
+                CounterSignal::Notice { pid, notice } => format!("{pid} {notice:?}"),
+                _ => return Ok(()),
+            };
+            sender.send(name).map_err(io::Error::other)
+        };
+        (CounterMonitor::new(request, None, receive), receiver)
+    }
+
+    fn reading() -> CounterUpdate {
+        let counter = Counter { provider: "A".to_owned(), name: "a".to_owned(), ..Counter::default() };
+        CounterUpdate::Reading(Reading { counter, ..Reading::default() })
+    }
+
+    #[test]
+    fn pauses_are_limited_and_none_is_lost() {
+        let (monitor, signals) = monitor();
+        let start = Instant::now();
+        for _ in 0..500 {
+            monitor.0.apply(1, vec![reading()], false).unwrap();
+        }
+        let count = signals.try_iter().count() as u128;
+        assert!(count >= 1 && count <= 1 + start.elapsed().as_millis() / 100, "{count} pauses");
+        // No chunk follows, and the last readings are passed on nevertheless.
+        assert_eq!(signals.recv_timeout(Duration::from_secs(10)).as_deref(), Ok("pause"));
+        // At the end, there is no delay.
+        monitor.0.apply(1, vec![reading()], true).unwrap();
+        assert_eq!(signals.try_iter().count(), 1);
+        let unknown = Counter { name: "unknown".to_owned(), ..Counter::default() };
+        monitor.0.apply(1, vec![CounterUpdate::Ended(unknown)], true).unwrap();
+        assert_eq!(signals.try_iter().count(), 0);
+    }
+
+    /// Errors of one process hide neither limits nor another process.
+    #[test]
+    fn only_errors_are_limited() {
+        let (monitor, signals) = monitor();
+        let error = |index: usize| CounterUpdate::Notice(CounterNotice::CallbackError(index.to_string()));
+        let errors: Vec<_> = (0..MAX_ERRORS).chain(0..MAX_ERRORS).map(error).collect();
+        monitor.0.apply(1, errors, false).unwrap();
+        assert_eq!((signals.try_iter().count(), monitor.truncated_errors()), (MAX_ERRORS, vec![]));
+        let limit = || CounterUpdate::Notice(CounterNotice::SeriesLimit);
+        monitor.0.apply(1, vec![error(MAX_ERRORS), limit(), limit()], false).unwrap();
+        monitor.0.apply(2, vec![error(0)], false).unwrap();
+        let rest: Vec<_> = signals.try_iter().collect();
+        assert_eq!(rest, ["1 SeriesLimit", "2 CallbackError(\"0\")"]);
+        assert_eq!(monitor.truncated_errors(), [1]);
     }
 }
