@@ -306,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(source_name(internal.as_bytes()), name, "{internal}");
         }
-        assert_eq!(source_name(&[b'['; 65_535]).len(), MAX_NAME + 2 * MAX_DIMENSIONS);
+        assert_eq!(source_name(&b"[".repeat(65_535)).len(), MAX_NAME + 2 * MAX_DIMENSIONS);
     }
 
     #[test]
