@@ -79,7 +79,7 @@ fn paths_from_a_root() {
     for (target, answer) in [
         ("0x3000", "No root reaches 0x3000 (1 object).\n"),
         ("0x1", "The heap has no object at 0x1.\n"),
-        ("app.Cach", "The heap has no object of type app.Cach; the nearest name is app.Cache.\n"),
+        ("app.Caches", "The heap has no object of type app.Caches; the nearest name is app.Cache.\n"),
         ("x\u{1b}", "The heap has no object of type x\\u{1b}.\n"),
     ] {
         assert_eq!(text(&document(heap(), TypeOrder::Bytes, Some(target)), 9), answer);
