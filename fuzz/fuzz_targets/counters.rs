@@ -95,7 +95,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
                     }
                 }
             }
-            Some(CounterUpdate::Ended(counter)) => board.end(1, &counter),
+            Some(CounterUpdate::Ended(counter)) => {
+                board.end(1, &counter);
+            }
             _ => {}
         }
         assert!(board.rows().len() <= LIMITS.series);
