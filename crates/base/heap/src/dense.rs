@@ -4,13 +4,13 @@
 /// A hash table with small keys.
 pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// Returns the element at `index`, or the default if there is none.
+/// Returns the element at `index`, or the default value if `index` is out of range.
 #[inline]
 pub(crate) fn at<T: Copy + Default>(all: &[T], index: u32) -> T {
     all.get(index as usize).copied().unwrap_or_default()
 }
 
-/// Sets the element at `index`, if there is one.
+/// Sets the element at `index`. Does nothing if `index` is out of range.
 #[inline]
 pub(crate) fn set<T>(all: &mut [T], index: u32, value: T) {
     if let Some(element) = all.get_mut(index as usize) {

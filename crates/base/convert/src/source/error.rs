@@ -46,7 +46,7 @@ pub enum Error {
         /// What is wrong, and at which offset.
         error: runtap_nettrace::Error,
     },
-    /// The file starts like a heap dump, but is none.
+    /// The file starts like a heap dump, but can't be read as one.
     #[error("{} can't be read as a heap dump: {error}", path.display())]
     Heap {
         /// Path, as specified.

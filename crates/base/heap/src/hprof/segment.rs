@@ -78,7 +78,7 @@ impl DumpBuilder {
         }
     }
 
-    /// Reads as much as there is of the `left` bytes of a part of the heap. Returns how many are left.
+    /// Reads the available bytes of a part of the heap whose remaining size is `left`. Returns the size that then remains.
     pub(super) fn read(&mut self, r: &mut Reader<'_>, left: u64) -> Result<u64, DecodeError> {
         let start = r.offset();
         let is_last = left <= r.remaining() as u64;

@@ -67,7 +67,7 @@ impl CounterFormat {
         }
     }
 
-    /// Returns the format that a file with this name has. `None` if its extension is none of them.
+    /// Returns the format of a file by its extension. `None` if no format has this extension.
     pub fn of_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?;
         Self::ALL

@@ -6,6 +6,7 @@ use std::path::Path;
 use runtap_clr::report::ReportKind;
 use runtap_convert::source::{Heap, Reason};
 use runtap_heap::{Dominators, Graph, Incomplete, TypeName, TypeOrder, path_to_root, root_counts, type_rows};
+use runtap_model::order::sort_by_key;
 use serde::Serialize;
 
 use crate::advice;
@@ -83,7 +84,7 @@ impl HeapDocument {
         let dominators = Dominators::new(&graph);
         let has_roots = reason.is_none() || !graph.roots().is_empty();
         let mut rows = type_rows(&graph, &dominators);
-        rows.sort_by_key(|row| std::cmp::Reverse(order.of(row)));
+        sort_by_key(&mut rows, |row| std::cmp::Reverse(order.of(row)));
         let types: Vec<TypeRow> = rows
             .into_iter()
             .map(|row| {
