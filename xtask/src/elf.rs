@@ -66,15 +66,15 @@ fn bytes<const N: usize>(file: &[u8], offset: usize) -> Result<[u8; N]> {
     rest.copied().with_context(|| format!("the file ends before offset {offset}"))
 }
 
-fn u16_at(file: &[u8], offset: usize) -> Result<u16> {
+pub(crate) fn u16_at(file: &[u8], offset: usize) -> Result<u16> {
     bytes(file, offset).map(u16::from_le_bytes)
 }
 
-fn u32_at(file: &[u8], offset: usize) -> Result<u32> {
+pub(crate) fn u32_at(file: &[u8], offset: usize) -> Result<u32> {
     bytes(file, offset).map(u32::from_le_bytes)
 }
 
-fn u64_at(file: &[u8], offset: usize) -> Result<u64> {
+pub(crate) fn u64_at(file: &[u8], offset: usize) -> Result<u64> {
     bytes(file, offset).map(u64::from_le_bytes)
 }
 

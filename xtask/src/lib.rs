@@ -13,6 +13,7 @@ pub mod graph;
 pub mod output;
 pub mod process;
 pub mod step;
+mod symbols;
 pub mod workspace;
 
 use std::env;

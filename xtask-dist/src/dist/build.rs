@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::release::Release;
 use super::source::Source;
+use xtask::cmd::size;
 use xtask::process::Tool;
 use xtask::workspace::{SHIPPED, Workspace};
 
@@ -30,7 +31,11 @@ pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Res
         program = program.env("RUNTAP_JVM_AGENT_LIBRARY", library);
     }
     program.run()?;
-    Ok(ws.target().join(release.target).join(SHIPPED).join(release.program()))
+    let path = ws.target().join(release.target).join(SHIPPED).join(release.program());
+    if release.is_linux() {
+        size::pack(ws, &path)?;
+    }
+    Ok(path)
 }
 
 fn environment(mut tool: Tool, source: &Source, release: &Release, flags: &str) -> Tool {

@@ -33,8 +33,6 @@ const OVERRIDES: &str = "\
 # One file for every Linux: docs/design/static-binary.md.
 runtap: statically-linked-binary [usr/bin/runtap]
 runtap: shared-library-lacks-prerequisites [usr/bin/runtap]
-# The names of functions: the stacks of 'runtap demo' have none without them.
-runtap: unstripped-binary-or-object [usr/bin/runtap]
 # No package of the archive, so no bug asks for it.
 runtap: initial-upload-closes-no-bugs [usr/share/doc/runtap/changelog.Debian.gz:1]
 ";

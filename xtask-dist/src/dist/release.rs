@@ -71,6 +71,10 @@ impl Release {
         self.target.contains("-windows-")
     }
 
+    pub(super) fn is_linux(&self) -> bool {
+        self.target.contains("-linux-")
+    }
+
     /// Returns the file name of the program.
     pub(super) fn program(&self) -> &'static str {
         if self.is_windows() { "runtap.exe" } else { "runtap" }

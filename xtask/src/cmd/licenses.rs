@@ -161,9 +161,13 @@ fn take(license: &str) -> Result<&'static str> {
     taken.map(|(id, _)| *id).context("no licence of it is known: extend KNOWN in xtask/src/cmd/licenses.rs")
 }
 
-/// Returns the text of a license in the folder of a crate.
+/// Returns the text of a license in the folder of a crate: in a file with such a name, or in `LICENSES` (reuse.software).
 fn text_of(folder: &Path, id: &str) -> Result<String> {
     let words = KNOWN.iter().find(|(known, _)| *known == id).map_or("", |(_, words)| words);
+    let reuse = folder.join(format!("LICENSES/{id}.txt"));
+    if reuse.is_file() {
+        return read(&reuse);
+    }
     let mut files: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
     files.sort_by_key(fs::DirEntry::file_name);
     for file in files {

@@ -29,10 +29,10 @@ const LIMITS: &[(Measure, usize, &str)] = &[
         10_400,
         "the binary turns arguments into specifications and results into text; everything else is in libraries",
     ),
-    (Measure::Lines("xtask"), 4_500, "the checks must cost less than what they check"),
+    (Measure::Lines("xtask"), 4_850, "the checks must cost less than what they check"),
     (
         Measure::Lines("xtask-dist"),
-        4_500,
+        4_200,
         "as above; only what needs other systems or makes releases belongs here",
     ),
 ];

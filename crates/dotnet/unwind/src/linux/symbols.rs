@@ -1,19 +1,24 @@
-//! From addresses to functions, by the symbols of the files that contain the code: `.symtab`, else `.dynsym`. For code
-//! without a symbol, the unwind tables provide the range of its function.
+//! From addresses to functions, by the symbols of the files that contain the code: `.symtab`, else `.dynsym` and, if the
+//! file has it, `.gnu_debugdata`: a compressed file with symbols only (`MiniDebugInfo` in GDB's manual). For code without a
+//! symbol, the unwind tables provide the range of its function.
 //!
 //! Each address is looked up once. Not done while threads are sampled, because complete symbol tables are read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object as _, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol, ReadCache, SymbolKind};
 
 use super::modules::{KnownObjects, Object, Tables};
 use crate::{Function, FunctionName, ModuleFile, Names, Sampler};
+
+/// Maximum size of decompressed symbols in bytes: those of a browser have 40 MB.
+const MAX_PACKED: usize = 256 << 20;
 
 /// Finds the names of functions in the modules that a sampler has seen.
 #[derive(Debug)]
@@ -130,8 +135,37 @@ fn symbols(object: &Object, addresses: &[u64], bounds: &[Option<Range<u64>>]) ->
         match_symbols(file.symbols(), addresses, bounds, &mut found);
     } else {
         match_symbols(file.dynamic_symbols(), addresses, bounds, &mut found);
+        let packed = file
+            .section_by_name(".gnu_debugdata")
+            .and_then(|section| unpack(section.data().ok()?, MAX_PACKED));
+        if let Some(packed) = packed
+            && let Ok(file) = ElfFile64::<Endianness, _>::parse(packed.as_slice())
+        {
+            match_symbols(file.symbols(), addresses, bounds, &mut found);
+        }
     }
     found
+}
+
+/// Decompresses the content of an XZ file. `None` if it is damaged, or has more than `limit` bytes.
+fn unpack(mut compressed: &[u8], limit: usize) -> Option<Vec<u8>> {
+    struct Limited(Vec<u8>, usize);
+    impl Write for Limited {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if bytes.len() > self.1 - self.0.len() {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut unpacked = Limited(Vec::new(), limit);
+    lzma_rs::xz_decompress(&mut compressed, &mut unpacked).ok()?;
+    Some(unpacked.0)
 }
 
 fn match_symbols<'a>(
@@ -187,4 +221,27 @@ fn open(object: &Object) -> Option<File> {
 fn bounds(object: &Object, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
     let tables = Tables::read(object);
     addresses.iter().map(|address| tables.as_ref()?.function(*address)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `runtap unwinds`, compressed by XZ Utils.
+    const COMPRESSED: [u8; 68] = [
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x01, 0x69, 0x22, 0xde, 0x36, 0x02, 0x00, 0x21, 0x01, 0x1c,
+        0x00, 0x00, 0x00, 0x10, 0xcf, 0x58, 0xcc, 0x01, 0x00, 0x0d, 0x72, 0x75, 0x6e, 0x74, 0x61, 0x70, 0x20,
+        0x75, 0x6e, 0x77, 0x69, 0x6e, 0x64, 0x73, 0x00, 0x00, 0x00, 0xed, 0xec, 0xaf, 0xce, 0x00, 0x01, 0x22,
+        0x0e, 0x0c, 0xde, 0x8c, 0x60, 0x90, 0x42, 0x99, 0x0d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, 0x59, 0x5a,
+    ];
+
+    #[test]
+    fn packed_symbols_are_decompressed_within_a_limit() {
+        let file = COMPRESSED.as_slice();
+        assert_eq!(unpack(file, 14).unwrap(), b"runtap unwinds");
+        assert!(unpack(file, 13).is_none());
+        for length in 0..file.len() {
+            assert!(unpack(&file[..length], 14).is_none(), "{length} bytes");
+        }
+    }
 }
