@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -15,6 +15,11 @@ use crate::target::{Target, Trace};
 
 /// The cost of hostile clients, and how long others wait: `cargo xtask bench clients`.
 const CLIENTS: usize = 10_000;
+/// The number of places for clients.
+const PLACES: usize = 64;
+/// The number of connections after which a request must have been answered. A client that is not scheduled while [`PLACES`]
+/// others connect has waited for the longest, and is disconnected: during a request, fewer than that may connect.
+const CONNECTIONS_PER_ANSWER: usize = PLACES / 2 - 2;
 /// The number of events that the program writes every [`EVERY`] meanwhile.
 const PORTION: usize = 20;
 const EVERY: Duration = Duration::from_millis(1);
@@ -23,12 +28,12 @@ const EVERY: Duration = Duration::from_millis(1);
 fn hostile_clients_do_not_disturb_others() {
     let mut limits = Limits::default();
     // Clients are only disconnected to make room, never by a time limit.
-    (limits.request, limits.connections) = (Duration::from_hours(1), 64);
+    (limits.request, limits.connections) = (Duration::from_hours(1), PLACES);
     let target = Target::with_limits(limits);
     let event = target.define(1, 0);
     let session = target.start();
     let id = session.id();
-    let over = AtomicBool::new(false);
+    let (over, answers) = (AtomicBool::new(false), AtomicUsize::new(0));
     let (stop, stopped) = mpsc::channel::<()>();
     let trace = std::thread::scope(|scope| {
         let reading = scope.spawn(|| Trace::of_session(session));
@@ -42,19 +47,22 @@ fn hostile_clients_do_not_disturb_others() {
             numbers.start
         });
         let asking = scope.spawn(|| {
-            let mut answers = 0;
-            while !over.load(Ordering::Relaxed) {
-                target.client().process_info().unwrap();
-                answers += 1;
+            let mut result = Ok(());
+            while result.is_ok() && !over.load(Ordering::Relaxed) {
+                result = target.client().process_info().map(drop);
+                answers.fetch_add(1, Ordering::Relaxed);
             }
-            answers
+            // After an error, the attack need not wait for an answer.
+            over.store(true, Ordering::Relaxed);
+            result
         });
-        attack(&target);
+        attack(&target, &answers, &over);
         over.store(true, Ordering::Relaxed);
         drop(stop);
-        assert!(asking.join().unwrap() > 0);
+        let asked = asking.join();
         let written = writing.join().unwrap();
         target.client().stop_session(id).unwrap();
+        asked.unwrap().unwrap();
         (reading.join().unwrap(), written)
     });
     let (trace, written) = trace;
@@ -63,10 +71,16 @@ fn hostile_clients_do_not_disturb_others() {
 }
 
 /// Opens many connections of all kinds in turn; keeps as many of them as descriptors allow.
-fn attack(target: &Target) {
+fn attack(target: &Target, answers: &AtomicUsize, over: &AtomicBool) {
     let info = Request::ProcessEnvironment.to_bytes().unwrap();
     let mut staying: Vec<UnixStream> = Vec::new();
     for n in 0..CLIENTS {
+        if n % CONNECTIONS_PER_ANSWER == 0 {
+            let before = answers.load(Ordering::Relaxed);
+            while answers.load(Ordering::Relaxed) == before && !over.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        }
         let mut stream = target.connect();
         // Clients that were disconnected are expected.
         let _ = match n % 6 {
