@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_record::counters::{CounterFile, CounterMonitor, CounterRequest, CounterSignal, messages};
-use runtap_record::{Command, RecordingOutcome};
+use runtap_record::{Command, RecordingOutcome, Stops};
 use runtap_sinks::counters::{CounterFormat, CounterWriter};
 use runtap_target::TargetSpec;
 use runtap_text::{CounterTable, Output, TextOptions, counter_line, terminal_size};
@@ -58,7 +58,7 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     });
     let mut spec = monitor.specification();
     (spec.duration, spec.children, spec.guard) = (options.duration, children, Some(guard_arguments()));
-    let conclude = Box::new(move |outcome, _: &_| conclude(outcome, &monitor, output));
+    let conclude = Box::new(move |outcome, stops: &Stops| conclude(outcome, &monitor, stops, output));
     if words.is_empty() {
         return record_managed(spec, &target, (all, wait), conclude, output).await;
     }
@@ -84,7 +84,12 @@ fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output)
     Ok(())
 }
 
-fn conclude(outcome: RecordingOutcome, monitor: &CounterMonitor, output: Output) -> anyhow::Result<u8> {
+fn conclude(
+    outcome: RecordingOutcome,
+    monitor: &CounterMonitor,
+    stops: &Stops,
+    output: Output,
+) -> anyhow::Result<u8> {
     if outcome.is_unread {
         return Ok(exit::OK);
     }
@@ -92,6 +97,10 @@ fn conclude(outcome: RecordingOutcome, monitor: &CounterMonitor, output: Output)
     let (messages, is_partial) = messages::outcome(&outcome, monitor);
     output.messages(messages);
     let has_result = outcome.made.iter().any(|files| !files.parts.is_empty());
+    if !has_result && outcome.failed.is_empty() {
+        // Stopped before anything was read.
+        return Ok(stops.exit_code().unwrap_or(exit::OK));
+    }
     let mut code = if is_partial { exit::PARTIAL } else { exit::OK };
     for (index, (label, error)) in outcome.failed.into_iter().enumerate() {
         let error = recording_error(error);

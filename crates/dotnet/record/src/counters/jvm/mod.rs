@@ -81,7 +81,9 @@ async fn read_to_end(
     };
     let is_running = || System::current().is_running(pid, start_time);
     let file = file.ok_or_else(|| Error::NoJvmCounters { pid, is_running: is_running() })?;
-    let is_stopping = Arc::new(AtomicBool::new(false));
+    let mut requests = stops.listener();
+    // A stop before that is not among the requests.
+    let is_stopping = Arc::new(AtomicBool::new(stops.is_stopping()));
     monitor.start_jvm(pid, &target.name())?;
     let reader = JvmReader {
         pid,
@@ -91,7 +93,6 @@ async fn read_to_end(
         monitor,
         is_stopping: Arc::clone(&is_stopping),
     };
-    let mut requests = stops.listener();
     let (tell, mut end) = oneshot::channel();
     let reader = thread::Builder::new().name("jvm".into()).spawn(move || {
         // The receiver is gone if a blocked reader was abandoned.
