@@ -24,6 +24,7 @@ mod alignment;
 mod bounds;
 mod branches;
 mod builder;
+pub mod calendar;
 mod comparison;
 pub mod counters;
 mod doubt;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::calendar::date_of_day;
+
 /// The nanoseconds since 1970, UTC. Displays as RFC 3339 with nine fractional digits: `2026-11-21T09:42:37.000000001Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UtcNs(pub i64);
@@ -11,7 +13,7 @@ impl UtcNs {
     pub fn to_bytes(self) -> [u8; 30] {
         let (seconds, ns) = (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000));
         let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let (year, month, day) = date(days);
+        let (year, month, day) = date_of_day(days);
         let mut text = *b"0000-00-00T00:00:00.000000000Z";
         for (end, digits, number) in [
             (4, 4, year),
@@ -36,19 +38,6 @@ impl fmt::Display for UtcNs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(std::str::from_utf8(&self.to_bytes()).unwrap_or_default())
     }
-}
-
-/// Returns the date of a day since 1970.
-fn date(days: i64) -> (i64, i64, i64) {
-    // Days since 1 March of year 0, in identical cycles of 400 years; the leap day is the last of a year.
-    let since_march = days + 719_468;
-    let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * cycle + year + i64::from(month >= 10);
-    (year, if month < 10 { month + 3 } else { month - 9 }, day)
 }
 
 #[cfg(test)]

@@ -280,6 +280,7 @@ fn counters() {
         unit: "ms".to_owned(),
         tags: BTreeMap::new(),
         tags_text: "route=/a".to_owned(),
+        instruments_count: None,
         kind,
         value,
         delta: Some(0.5),
@@ -292,12 +293,18 @@ fn counters() {
         points_count: 4,
     };
     let report = CountersReport {
-        series_count: 2,
+        series_count: 3,
         errors_count: 1,
         limits_reached_count: 0,
         series: vec![
             series("size", CounterKind::Gauge, Some(1.25)),
             series("latency", CounterKind::Histogram, None),
+            CounterSeries {
+                instruments_count: Some(2),
+                total: Some(62.0),
+                delta: None,
+                ..series("orders", CounterKind::Rate, None)
+            },
         ],
     };
     insta::assert_snapshot!(text(&report, &PLAIN));

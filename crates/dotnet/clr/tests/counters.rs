@@ -163,6 +163,47 @@ fn missing_numbers_are_not_zero() {
     assert_eq!((all[5].values.count, all[5].values.sum), (Some(3), Some(6.0)));
 }
 
+/// .NET 8 has no ids of instruments, so two of them may report one series.
+#[test]
+fn indistinguishable_instruments_have_only_sums() {
+    let mut stream = Stream::new();
+    let times = [("intervalStartTime", FieldType::DateTime), ("intervalEndTime", FieldType::DateTime)];
+    let interval = [10_000_000_u64.to_le_bytes(), 20_000_000_u64.to_le_bytes()].concat();
+    for (one, other) in [("1", "30"), ("2", "60")] {
+        stream.metrics(2, &[("sessionId", "S")], &times, &interval);
+        for (value, rate) in [(one, "1"), (other, "30")] {
+            let rate = [series("S", "shop=a"), vec![("rate", rate), ("value", value)]].concat();
+            stream.metrics(4, &rate, &[], &[]);
+        }
+        let single = [series("S", "shop=b"), vec![("rate", "1"), ("value", one)]].concat();
+        stream.metrics(4, &single, &[], &[]);
+        stream.metrics(3, &[("sessionId", "S")], &times, &interval);
+    }
+    // With ids, each instrument is a series.
+    let id = [("instrumentId", FieldType::I32)];
+    for number in [1_i32, 2] {
+        let rate = [series("S", "shop=a"), vec![("rate", "1"), ("value", "5")]].concat();
+        stream.metrics(4, &rate, &id, &number.to_le_bytes());
+    }
+    let all: Vec<_> = readings(stream.updates())
+        .into_iter()
+        .map(|it| (it.counter.instruments, it.values.value, it.values.delta))
+        .collect();
+    assert_eq!(
+        all,
+        [
+            (None, Some(1.0), Some(1.0)),
+            (Some(2), None, Some(30.0)),
+            (None, Some(1.0), Some(1.0)),
+            (Some(2), None, Some(1.0)),
+            (Some(2), None, Some(30.0)),
+            (None, Some(2.0), Some(1.0)),
+            (None, Some(5.0), Some(1.0)),
+            (None, Some(5.0), Some(1.0)),
+        ]
+    );
+}
+
 #[test]
 fn only_the_own_session_counts() {
     let rate = |session| [series(session, ""), vec![("rate", "1"), ("value", "1")]].concat();

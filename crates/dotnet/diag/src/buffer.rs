@@ -326,6 +326,11 @@ impl Buffer {
         self.lock().received
     }
 
+    /// Returns whether nothing is read because the buffer is full, or because the taker, which reads the stream itself, is busy.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.lock().stalled
+    }
+
     /// Returns the time of the last received bytes, or now if the full buffer prevents reading.
     pub(crate) fn last_progress(&self) -> Option<Instant> {
         let state = self.lock();

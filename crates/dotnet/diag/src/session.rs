@@ -183,6 +183,8 @@ const LINGER: Duration = Duration::from_millis(10);
 /// The most bytes that may arrive after a runtime has confirmed that it has written everything: what sockets and proxies
 /// can hold.
 const MAX_AFTER_STOP: u64 = 64 << 20;
+/// The bytes per second that extend the time for the rest of the stream: a slow connection may hold as much as a fast one.
+const MIN_RATE: u64 = 256 << 10;
 /// The interval of checks while a stream is ending.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -337,18 +339,22 @@ impl Stop {
     }
 
     /// Watches the stream after the runtime has confirmed that it has written everything. A stream that continues for much
-    /// longer, or that neither continues nor ends, is ended with an error.
+    /// longer, whether fast or slowly, or that neither continues nor ends, is ended with an error.
     async fn watch_end(&self, drain: &Drain) {
         self.buffer.allow(MAX_AFTER_STOP);
         let limit = self.client.timeouts().stop;
-        tokio::select! {
+        let said = tokio::select! {
+            biased;
             () = self.end(CHECK_INTERVAL.min(limit)) => return,
-            () = silence(&self.buffer, limit) => {}
-        }
-        let said = format!(
-            "the runtime has confirmed the end of the session, and for {} s neither sent data nor closed the connection",
-            limit.as_secs()
-        );
+            () = silence(&self.buffer, limit) => format!(
+                "the runtime has confirmed the end of the session, and for {} s neither sent data nor closed the connection",
+                limit.as_secs()
+            ),
+            (bytes, waited) = slowness(&self.buffer, limit) => format!(
+                "the runtime has confirmed the end of the session but continues to send: {bytes} bytes in {} s",
+                waited.as_secs()
+            ),
+        };
         self.buffer.fail(io::Error::new(io::ErrorKind::TimedOut, said));
         drain.stop();
     }
@@ -369,6 +375,24 @@ async fn silence(buffer: &Buffer, limit: Duration) {
     while Instant::now() < progress + limit {
         sleep_until(progress + limit).await;
         progress = buffer.last_progress().map_or(progress, |last| last.max(progress));
+    }
+}
+
+/// Completes when the rest of a stream has taken longer than `limit` and the time for its bytes at [`MIN_RATE`]. Returns the number
+/// of bytes and the time. The time in which the buffer is full does not count.
+async fn slowness(buffer: &Buffer, limit: Duration) -> (u64, Duration) {
+    let (before, mut waited, mut last) = (buffer.received(), Duration::ZERO, Instant::now());
+    loop {
+        sleep(CHECK_INTERVAL.min(limit)).await;
+        let now = Instant::now();
+        if !buffer.is_stalled() {
+            waited += now - last;
+        }
+        last = now;
+        let bytes = buffer.received().saturating_sub(before);
+        if waited > limit.saturating_add(Duration::from_secs(bytes / MIN_RATE)) {
+            return (bytes, waited);
+        }
     }
 }
 

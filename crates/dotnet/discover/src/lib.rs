@@ -22,6 +22,8 @@ mod macos;
 #[allow(unreachable_pub, reason = "exported where it is of use")]
 #[cfg_attr(target_os = "linux", allow(dead_code, reason = "exported where it is of use"))]
 mod not_linux;
+mod perf_data;
+mod perf_file;
 mod process;
 #[cfg(unix)]
 mod rank;
@@ -37,6 +39,8 @@ pub use linux::*;
 pub use not_linux::{
     Facts, ProcTrouble, Survey, System, is_running, process, processes, start_time, startup, threads,
 };
+pub use perf_data::{PerfCounter, PerfData, PerfValue};
+pub use perf_file::PerfFile;
 pub use process::{Options, Process, ProcessKind, Startup, Thread, Usage};
 pub use reason::{NotFound, Reason, ReasonCode};
 #[cfg(target_os = "linux")]

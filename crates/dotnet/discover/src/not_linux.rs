@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use runtap_transport::{Endpoint, Socket};
 
-use super::{Java, NotFound, Options, Process, ProcessKind, Startup, Thread, Usage};
+use super::{Java, NotFound, Options, PerfFile, Process, ProcessKind, Startup, Thread, Usage};
 
 #[cfg(unix)]
 mod native {
@@ -195,6 +195,11 @@ impl System {
     /// Returns the reason why it can't be reached.
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
         native::process(pid)
+    }
+
+    /// Opens the performance counters of a Java virtual machine. Always `None` on this system.
+    pub fn perf_file(&self, _pid: u32, _start_time: u64) -> Option<PerfFile> {
+        None
     }
 
     /// Gathers the facts about a process.

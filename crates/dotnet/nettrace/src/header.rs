@@ -1,6 +1,7 @@
 //! The Trace object: the process, its pointer size, and the clock of all time stamps.
 //! Source: nettrace format, "Trace object", and "V6, blocks". Does not format dates.
 
+use runtap_model::calendar::{date_of_day, day_of_date};
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use crate::raw::Format;
@@ -234,23 +235,11 @@ impl TraceHeader {
 
 /// Converts a Windows SYSTEMTIME to nanoseconds since 1970. `None` if the date is invalid.
 fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> Option<i64> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days_in_month = match month {
-        2 => 28 + u16::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    let valid = (1..=days_in_month).contains(&day) && hour < 24 && minute < 60 && second < 60 && ms < 1000;
-    if !valid || year == 0 {
+    let days = day_of_date(year, month, day)?;
+    if hour >= 24 || minute >= 60 || second >= 60 || ms >= 1000 {
         return None;
     }
-    // Days since 1 March of the year 0, so that the leap day is the last day of a year.
-    let (year, month) = (i64::from(year), i64::from(month));
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + i64::from(day) - 1;
-    let seconds =
-        (days - 719_468) * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
+    let seconds = days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second);
     (seconds * 1000 + i64::from(ms)).checked_mul(1_000_000)
 }
 
@@ -258,15 +247,7 @@ fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> 
 fn systemtime(unix_ns: i64) -> [u16; 8] {
     let ms = unix_ns.div_euclid(1_000_000);
     let days = ms.div_euclid(86_400_000);
-    // Days since 1 March of the year 0, in identical cycles of 400 years.
-    let since_march = days + 719_468;
-    let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * cycle + year + i64::from(month >= 10);
-    let month = if month < 10 { month + 3 } else { month - 9 };
+    let (year, month, day) = date_of_day(days);
     let ms = ms.rem_euclid(86_400_000);
     let parts = [
         year,

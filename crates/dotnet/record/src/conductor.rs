@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use runtap_diag::Downgrade;
 use runtap_model::order;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
+use tokio::time::{Duration, MissedTickBehavior, interval};
 
 use crate::Error;
 use crate::event::{self, Event};
@@ -73,7 +74,7 @@ pub(crate) async fn record_all(
             },
             request = requests.next() => {
                 if request == StopRequest::Stop && board.stopped.replace(Instant::now()).is_some() {
-                    job.report(Event::StoppingAlready);
+                    job.report(Event::StoppingAlready { sends_names: job.spec.session.rundown_keyword != 0 });
                 }
             }
             _ = tick.tick() => if let Some(progress) = board.progress(job) {
@@ -89,16 +90,13 @@ pub(crate) async fn record_all(
 
 /// Called for the first session: the duration counts from here.
 fn begin(job: &Job, started: &Started) {
-    for downgrade in started.running.session.downgrades() {
+    // Consumers ignore stacks.
+    let matters =
+        |downgrade: &&Downgrade| job.spec.consumers.is_none() || **downgrade != Downgrade::StackwalkForced;
+    for downgrade in started.running.session.downgrades().iter().filter(matters) {
         job.report(Event::Downgraded(downgrade.clone()));
     }
-    if let Some(duration) = job.spec.duration {
-        let stops = job.stops.clone();
-        tokio::spawn(async move {
-            sleep(duration).await;
-            stops.stop();
-        });
-    }
+    job.start_duration();
 }
 
 /// The progress of all recordings.

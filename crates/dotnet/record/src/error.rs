@@ -39,6 +39,32 @@ pub enum Error {
         /// The result of an examination.
         finding: Finding,
     },
+    /// A Java program has no performance counters.
+    #[error(
+        "process {pid} {}",
+        if *is_running {
+            "publishes no performance counters: its virtual machine was started with -XX:-UsePerfData, or may not write to /tmp, so restart it with -XX:+UsePerfData"
+        } else {
+            "has exited"
+        }
+    )]
+    NoJvmCounters {
+        /// The process id.
+        pid: u32,
+        /// Whether the process was still running.
+        is_running: bool,
+    },
+    /// The performance counters of a Java program can't be read.
+    #[error("the performance counters of process {pid} can't be read: {error}")]
+    JvmCounters {
+        /// The process id.
+        pid: u32,
+        /// The cause.
+        error: runtap_wire::DecodeError,
+    },
+    /// The counters of Java programs can't be read without a monitor.
+    #[error("a Java program can't be recorded")]
+    NoMonitor,
     /// The command could not be started.
     #[error("can't start {program}")]
     Command {

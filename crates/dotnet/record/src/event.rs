@@ -42,7 +42,10 @@ pub enum Event {
     /// The progress, once per second.
     Progress(Progress),
     /// A stop was requested again while stopping.
-    StoppingAlready,
+    StoppingAlready {
+        /// Whether the runtime may still be sending the names of methods.
+        sends_names: bool,
+    },
     /// A process may be suspended and could not be resumed.
     NotResumed {
         /// The name of the process for messages.
@@ -78,6 +81,8 @@ pub enum Event {
         /// The process id of a Java virtual machine that the command ran, if one was found.
         jvm: Option<u32>,
     },
+    /// No process has the name that selects the processes.
+    WaitingForProcess,
     /// The recording is complete, but the command is still running.
     WaitingForCommand,
     /// A guard process keeps the port for processes that still run.

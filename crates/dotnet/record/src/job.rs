@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Semaphore, watch};
+use tokio::time::sleep;
 
 use crate::event::{Event, Reporter};
 use crate::launch::Restore;
@@ -39,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) named: Mutex<Option<Outputs>>,
     /// The number of other outputs.
     pub(crate) numbers: AtomicUsize,
+    /// Whether the duration has started.
+    has_started: AtomicBool,
 }
 
 /// The phase of the whole recording.
@@ -75,6 +78,7 @@ impl Job {
             taken: Mutex::default(),
             named: Mutex::default(),
             numbers: AtomicUsize::new(0),
+            has_started: AtomicBool::new(false),
         }
     }
 
@@ -84,6 +88,19 @@ impl Job {
 
     pub(crate) fn reporter(&self) -> Reporter {
         self.reporter.clone()
+    }
+
+    /// Starts the duration, after which a stop is requested, unless it has started.
+    pub(crate) fn start_duration(&self) {
+        let Some(duration) = self.spec.duration else { return };
+        if self.has_started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let stops = self.stops.clone();
+        tokio::spawn(async move {
+            sleep(duration).await;
+            stops.stop();
+        });
     }
 
     /// Returns when the events of a recording are counted.

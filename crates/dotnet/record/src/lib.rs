@@ -30,6 +30,7 @@ mod java;
 mod job;
 mod launch;
 mod live;
+mod managed;
 pub mod messages;
 mod missing;
 mod one;
@@ -114,7 +115,13 @@ impl Prepared {
         made: impl FnOnce(RecordingOutcome) -> T,
     ) -> Result<(T, Option<ExitStatus>), Error> {
         match target {
-            Target::Running(subjects) => Ok((made(running(self.0, subjects).await?), None)),
+            Target::Running(subjects) => Ok((made(running(Arc::new(self.0), subjects).await?), None)),
+            Target::Managed(dotnet, jvms) => {
+                Ok((made(managed::record(Arc::new(self.0), dotnet, jvms).await?), None))
+            }
+            Target::Named { spec, all } => {
+                Ok((made(managed::record_named(Arc::new(self.0), spec, all).await?), None))
+            }
             Target::Port(port) => {
                 allow_many_files();
                 Ok(keep(Arc::new(self.0), port, None, made).await)
@@ -125,8 +132,7 @@ impl Prepared {
 }
 
 /// Records running processes, and their descendants if requested.
-async fn running(job: Job, subjects: Vec<ResolvedTarget>) -> Result<RecordingOutcome, Error> {
-    let job = Arc::new(job);
+async fn running(job: Arc<Job>, subjects: Vec<ResolvedTarget>) -> Result<RecordingOutcome, Error> {
     let (tell, arrivals) = mpsc::unbounded_channel();
     if job.spec.children {
         let parents: Option<Vec<_>> = subjects.into_iter().map(|subject| subject.process).collect();

@@ -25,8 +25,11 @@ pub fn event(event: &Event) -> Option<Message> {
         }
         Event::Session { id, command } => Message::Detail(format!("session {id} by {command}")),
         Event::Downgraded(downgrade) => Message::Note(format!("note: {downgrade}")),
-        Event::StoppingAlready => Message::Note(
+        Event::StoppingAlready { sends_names: true } => Message::Note(
             "already stopping; repeat the signal to skip the method names that are still to come".to_owned(),
+        ),
+        Event::StoppingAlready { sends_names: false } => Message::Note(
+            "already stopping; repeat the signal to skip the events that are still to come".to_owned(),
         ),
         Event::NotResumed { process, error } => {
             Message::Warning(format!("could not resume {process}, in case it is suspended: {error}"))
@@ -61,6 +64,7 @@ pub fn event(event: &Event) -> Option<Message> {
         Event::NothingRecorded { jvm: None } => Message::Warning(
             "nothing was recorded: the command exited before any .NET runtime had connected".to_owned(),
         ),
+        Event::WaitingForProcess => Message::Note("Waiting for a process with this name to start".to_owned()),
         Event::WaitingForCommand => Message::Note(
             "the recording is complete; waiting for the command to exit (--kill-command kills it)".to_owned(),
         ),
@@ -124,8 +128,11 @@ pub fn silence(silence: &Silence, names: &str) -> String {
 /// Formats why a recording is incomplete. `reason` formats why the readable part ends.
 pub fn missing(missing: &Missing, reason: impl Fn(&Partial) -> String) -> String {
     match missing {
-        Missing::Abandoned => {
+        Missing::Abandoned { sends_names: true } => {
             "the recording was interrupted before the runtime had sent all method names".to_owned()
+        }
+        Missing::Abandoned { sends_names: false } => {
+            "the recording was interrupted before the runtime had sent all events".to_owned()
         }
         Missing::NotBegun => "the recording was stopped before the program had started".to_owned(),
         Missing::Unfinished(error) => format!("the runtime did not complete the recording: {error}"),
@@ -136,6 +143,7 @@ pub fn missing(missing: &Missing, reason: impl Fn(&Partial) -> String) -> String
             "the process exited, or closed the connection, before the stream was complete ({})",
             reason(partial)
         ),
+        Missing::Damaged(error) => format!("some performance counters can't be read: {error}"),
         Missing::NoStream(partial) => {
             format!("the received data is not an event stream ({})", reason(partial))
         }

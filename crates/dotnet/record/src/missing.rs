@@ -4,14 +4,18 @@ use std::io::{self, ErrorKind};
 
 use runtap_diag::Error;
 use runtap_nettrace::Partial;
+use runtap_wire::DecodeError;
 
 use crate::recorder::Recorded;
 
 /// Why something is missing from a recording. What was received is kept.
 #[derive(Debug)]
 pub enum Missing {
-    /// The recording was abandoned before the runtime had sent its last names.
-    Abandoned,
+    /// The recording was abandoned before the stream had ended.
+    Abandoned {
+        /// Whether the runtime sends the names of methods at the end.
+        sends_names: bool,
+    },
     /// The recording was stopped before the program had started.
     NotBegun,
     /// The runtime failed to stop the session.
@@ -24,6 +28,8 @@ pub enum Missing {
     Broken(Error),
     /// The target exited, or closed the connection, before the stream was complete.
     MidStream(Partial),
+    /// Some performance counters of a Java program can't be read.
+    Damaged(DecodeError),
     /// The data is not an event stream.
     NoStream(Partial),
 }

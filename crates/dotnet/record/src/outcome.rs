@@ -24,6 +24,16 @@ pub struct RecordingOutcome {
     pub is_unread: bool,
 }
 
+impl RecordingOutcome {
+    /// Adds the result of other processes.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.made.extend(other.made);
+        self.failed.extend(other.failed);
+        self.to_stdout |= other.to_stdout;
+        self.is_unread |= other.is_unread;
+    }
+}
+
 /// The files created from one recording, or from all together.
 #[derive(Debug, Default)]
 pub struct Files {
@@ -71,6 +81,25 @@ pub struct Part {
 }
 
 impl Part {
+    /// Creates the result of reading the counters of a Java program.
+    pub(crate) fn of_jvm(pid: u32, name: String, duration: Duration, missing: Option<Missing>) -> Self {
+        Self {
+            pid: pid.into(),
+            name,
+            command: String::new(),
+            downgrades: Vec::new(),
+            events: 0,
+            lost: 0,
+            may_have_filled: false,
+            bytes: 0,
+            duration,
+            readable_to: 0,
+            is_readable: true,
+            missing,
+            silence: Vec::new(),
+        }
+    }
+
     pub(crate) fn new(taken: &mut EndedStream) -> Self {
         let EndedStream { pid, name, ended, .. } = taken;
         let recorded = &ended.recorded;

@@ -89,7 +89,7 @@ pub(crate) async fn run(
             request = requests.next() => match request {
                 StopRequest::Abandon => {
                     state.given_up = true;
-                    state.missing = Some(Missing::Abandoned);
+                    state.missing = Some(Missing::Abandoned { sends_names: job.spec.session.rundown_keyword != 0 });
                     break None;
                 }
                 StopRequest::Stop => wanted = true,

@@ -46,11 +46,18 @@ pub enum Silence {
 const MAX_ERRORS: usize = 5;
 const MAX_ERROR: usize = 500;
 
+/// The maximum number of providers with statistics, and the maximum length of their names in bytes. A session may define any number
+/// of providers, one after the other.
+const MAX_PROVIDERS: usize = 1_000;
+const MAX_NAME: usize = 4_096;
+
 /// Statistics of received events by provider.
 #[derive(Debug, Default)]
 pub struct Received {
     header: Option<TraceHeader>,
     providers: Vec<ProviderPauses>,
+    /// Whether providers were left out, so that a missing provider may have sent events.
+    is_truncated: bool,
     /// The provider and definition of the last event, which often match the next event.
     last: usize,
     definition: Option<u32>,
@@ -158,7 +165,9 @@ impl Received {
         if self.providers.get(self.last).is_none_or(|provider| provider.name != name) {
             let known = self.providers.iter().position(|provider| provider.name == name);
             self.last = known.unwrap_or(self.providers.len());
-            if known.is_none() {
+            if known.is_none() && (self.providers.len() >= MAX_PROVIDERS || name.len() > MAX_NAME) {
+                self.is_truncated = true;
+            } else if known.is_none() {
                 self.providers.push(ProviderPauses { name: name.to_owned(), last: timestamp, pause: 0 });
             }
         }
@@ -182,6 +191,7 @@ impl Received {
             let name = provider.name.as_str();
             let provider = self.providers.iter().find(|provider| provider.name.eq_ignore_ascii_case(name));
             match provider {
+                None if self.is_truncated => {}
                 None => silent.push((name.to_owned(), *by)),
                 Some(provider) => {
                     let silence = end.saturating_sub(since(provider.last));
@@ -276,6 +286,23 @@ mod tests {
         let kept: Vec<_> = received.errors().iter().map(|error| format!("{error:?}")).collect();
         assert_eq!(kept.len(), 2, "{kept:?}");
         assert!(kept[0].contains("Color not found") && kept[1].contains("Invalid spec"), "{kept:?}");
+    }
+
+    #[test]
+    fn the_memory_for_providers_is_limited() {
+        let mut many = received(&[]);
+        for index in 0..2 * MAX_PROVIDERS {
+            many.turn_to(&format!("P{index}"), 1);
+        }
+        many.turn_to(&"x".repeat(MAX_NAME + 1), 1);
+        assert_eq!(many.providers.len(), MAX_PROVIDERS);
+        // The late ones may have sent events.
+        let asked = asked(&[("P0", Providers), ("P1999", Providers)]);
+        assert_eq!(many.silence(&asked, END, false), None);
+        assert_eq!(
+            received(&[("P0", 1, 0)]).silence(&asked, END, false),
+            Some(Silence::Never(vec!["P1999".to_owned()]))
+        );
     }
 
     #[test]

@@ -14,8 +14,9 @@ use runtap_os::output::plain_name;
 
 use crate::Command;
 use crate::consumer::Consumers;
+use crate::counters::CounterMonitor;
 use crate::stop_event::StopEvent;
-use runtap_target::ResolvedTarget;
+use runtap_target::{JvmTarget, ResolvedTarget, TargetSpec};
 
 /// A rule for the names of files that the user did not name.
 #[derive(Clone)]
@@ -57,6 +58,8 @@ pub struct Specification {
     pub formats: Vec<FileFormat>,
     /// What processes the streams in place of files. The output, the formats and the content are then ignored.
     pub consumers: Option<Consumers>,
+    /// What reads the counters of Java programs. If `None`, only .NET processes can be recorded.
+    pub counters: Option<CounterMonitor>,
     /// The content of converted files.
     pub content: Content,
     /// The path of the output; `-` is standard output. If `None`, files are named by [`naming`](Self::naming).
@@ -99,6 +102,7 @@ impl Specification {
             asked: Vec::new(),
             formats: vec![FileFormat::Nettrace],
             consumers: None,
+            counters: None,
             content: Content::default(),
             output: None,
             naming: Naming::new(|name, pid| format!("{}_{pid}", plain_name(name)).into()),
@@ -118,6 +122,16 @@ impl Specification {
 pub enum Target {
     /// Running processes.
     Running(Vec<ResolvedTarget>),
+    /// Running .NET processes, and Java programs, of which the [counters](Specification::counters) are read.
+    Managed(Vec<ResolvedTarget>, Vec<JvmTarget>),
+    /// .NET processes and Java programs with this name, one after the other or all at once, until the recording is stopped. The duration
+    /// starts at once.
+    Named {
+        /// The name.
+        spec: TargetSpec,
+        /// Whether to record several at once.
+        all: bool,
+    },
     /// Runtimes that connect to a port.
     Port(Port),
     /// A command to launch.

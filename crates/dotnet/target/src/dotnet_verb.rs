@@ -20,11 +20,6 @@ impl DotnetVerb {
     pub const TRACE: Self = Self::new("trace", "records .NET programs");
     /// `tail`
     pub const TAIL: Self = Self::new("tail", "shows the events of .NET programs");
-    /// `counters`
-    pub const COUNTERS: Self = Self {
-        jcmd: Some(("To print its counters", "PerfCounter.print")),
-        ..Self::new("counters", "shows the counters of .NET programs")
-    };
     /// `dump`
     pub const DUMP: Self = Self {
         jcmd: Some(("To dump its heap", "GC.heap_dump FILE.hprof")),

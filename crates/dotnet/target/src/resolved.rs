@@ -29,6 +29,26 @@ impl ManagedTarget {
             Self::Jvm(target) => Err(crate::Error::Java(target)),
         }
     }
+
+    /// Separates .NET processes and Java programs.
+    pub fn split(targets: Vec<Self>) -> (Vec<ResolvedTarget>, Vec<JvmTarget>) {
+        let (mut dotnet, mut jvms) = (Vec::new(), Vec::new());
+        for target in targets {
+            match target {
+                Self::Dotnet(target) => dotnet.push(*target),
+                Self::Jvm(target) => jvms.push(target),
+            }
+        }
+        (dotnet, jvms)
+    }
+
+    /// Returns the process. `None` for a bare port.
+    pub fn process(&self) -> Option<&Process> {
+        match self {
+            Self::Dotnet(target) => target.process.as_ref(),
+            Self::Jvm(target) => Some(&target.process),
+        }
+    }
 }
 
 impl From<ResolvedTarget> for ManagedTarget {

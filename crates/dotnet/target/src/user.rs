@@ -27,7 +27,10 @@ impl UserFilter<'_> {
     }
 
     /// Rejects an unknown user: "no process has this name" would be misleading.
-    pub(crate) fn check(self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Returns an error if `/etc/passwd` has no user with this name.
+    pub fn check(self) -> Result<(), Error> {
         let Some(name) = self.0.filter(|given| given.parse::<u32>().is_err()) else { return Ok(()) };
         let Ok(passwd) = fs::read("/etc/passwd") else { return Ok(()) };
         let mut names =

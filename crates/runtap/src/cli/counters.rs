@@ -73,6 +73,9 @@ pub(crate) struct CounterOptions {
     /// Select all processes with this name (of a single user)
     #[arg(long, help_heading = "Target")]
     pub(crate) all: bool,
+    /// Wait for a process with this name, and continue with the next one when it exits
+    #[arg(long, help_heading = "Target", conflicts_with_all = ["children", "command"])]
+    pub(crate) wait: bool,
     /// Also read the counters of child processes
     #[arg(long, help_heading = "Target", conflicts_with = "all")]
     pub(crate) children: bool,
@@ -84,7 +87,7 @@ pub(crate) struct CounterOptions {
         conflicts_with_all = ["word", "process_id", "name", "user", "diagnostic_port"], help_heading = "Target")]
     pub(crate) command: Vec<OsString>,
     /// Comma-separated meters and event sources: `Name[COUNTER,…]`, or `EventCounters\Name` for event counters only
-    /// [default: System.Runtime]
+    /// [default: System.Runtime]. Of Java programs: groups such as `jvm.gc` [default: all]
     #[arg(long, value_name = "LIST", help_heading = "Counters")]
     pub(crate) counters: Vec<String>,
     /// Time between two readings

@@ -3,13 +3,14 @@
 use std::io;
 
 use runtap_record::counters::{CounterFile, CounterMonitor, CounterRequest, CounterSignal, messages};
-use runtap_record::{Command, RecordingOutcome};
-use runtap_sinks::counters::CounterFormat;
+use runtap_record::{Command, RecordingOutcome, Stops};
+use runtap_sinks::counters::{CounterFormat, CounterWriter};
+use runtap_target::TargetSpec;
 use runtap_text::{CounterTable, Output, TextOptions, counter_line, terminal_size};
 
 use super::failure::recording_error;
-use super::target::DotnetVerb;
-use super::trace::{child_io, guard_arguments, launch, record_target};
+use super::target::target_spec;
+use super::trace::{child_io, guard_arguments, launch, record_managed};
 use crate::cli::{CollectCounters, CounterOptions, Counters, CountersVerb, MonitorCounters};
 use crate::exit::{self, usage};
 
@@ -28,15 +29,22 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
             (options, deltas, output.json().then(|| (CounterFormat::Jsonl, Some("-".into()))))
         }
     };
-    let CounterOptions { target, all, children, show_child_io, command: words, .. } = options;
+    let CounterOptions { target, all, wait, children, show_child_io, command: words, .. } = options;
+    if wait && !matches!(target_spec(&target)?, TargetSpec::Name { .. }) {
+        return Err(usage(
+            "--wait needs the name of a program, for example: runtap counters -n MyService --wait",
+        ));
+    }
     let request = CounterRequest {
         interval: options.refresh_interval,
         max_series: options.max_series.get(),
         max_histograms: options.max_histograms.get(),
         ..CounterRequest::parse(&options.counters).map_err(|error| usage(format!("--counters: {error}")))?
     };
+    let several = all || children || wait;
     let open = |(format, path): (CounterFormat, Option<_>)| {
-        CounterFile::open(format, request.interval.as_secs_f64(), path.as_deref())
+        let writer = CounterWriter::new(format, request.interval.as_secs_f64()).with_process_ids(several);
+        CounterFile::open(writer, path.as_deref())
     };
     let file = file.map(open).transpose()?;
     let path = file.as_ref().and_then(CounterFile::path);
@@ -45,14 +53,14 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
         output.note(format_args!("Writing counters to {}; Ctrl-C stops", path.display()));
     }
     let monitor = CounterMonitor::new(request, file, move |signal| {
-        let shown = show(&signal, all || children, deltas, output);
+        let shown = show(&signal, several, deltas, output);
         shown.map_err(|error| error.downcast().unwrap_or_else(io::Error::other))
     });
     let mut spec = monitor.specification();
     (spec.duration, spec.children, spec.guard) = (options.duration, children, Some(guard_arguments()));
-    let conclude = Box::new(move |outcome, _: &_| conclude(outcome, &monitor, output));
+    let conclude = Box::new(move |outcome, stops: &Stops| conclude(outcome, &monitor, stops, output));
     if words.is_empty() {
-        return record_target(spec, &target, all, DotnetVerb::COUNTERS, |_| Ok(()), conclude, output).await;
+        return record_managed(spec, &target, (all, wait), conclude, output).await;
     }
     launch(spec, Command { words, io, kill: false }, conclude, output).await
 }
@@ -76,7 +84,12 @@ fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output)
     Ok(())
 }
 
-fn conclude(outcome: RecordingOutcome, monitor: &CounterMonitor, output: Output) -> anyhow::Result<u8> {
+fn conclude(
+    outcome: RecordingOutcome,
+    monitor: &CounterMonitor,
+    stops: &Stops,
+    output: Output,
+) -> anyhow::Result<u8> {
     if outcome.is_unread {
         return Ok(exit::OK);
     }
@@ -84,6 +97,10 @@ fn conclude(outcome: RecordingOutcome, monitor: &CounterMonitor, output: Output)
     let (messages, is_partial) = messages::outcome(&outcome, monitor);
     output.messages(messages);
     let has_result = outcome.made.iter().any(|files| !files.parts.is_empty());
+    if !has_result && outcome.failed.is_empty() {
+        // Stopped before anything was read.
+        return Ok(stops.exit_code().unwrap_or(exit::OK));
+    }
     let mut code = if is_partial { exit::PARTIAL } else { exit::OK };
     for (index, (label, error)) in outcome.failed.into_iter().enumerate() {
         let error = recording_error(error);

@@ -39,6 +39,9 @@ pub(super) fn recording_error(error: runtap_record::Error) -> anyhow::Error {
         runtap_record::Error::Port(error) => error.into(),
         runtap_record::Error::NotReached { pid, finding } => not_reached(pid, &finding),
         error @ runtap_record::Error::Interrupted => expected(exit::PARTIAL, error.to_string(), None),
+        error @ runtap_record::Error::NoJvmCounters { .. } => {
+            expected(exit::NO_TARGET, error.to_string(), None)
+        }
         error @ runtap_record::Error::NoParent => exit::usage(error.to_string()),
         error => error.into(),
     }

@@ -54,6 +54,7 @@ mod real_attack_ports;
 mod real_compat;
 mod real_contained;
 mod real_counters;
+mod real_counters_jvm;
 mod real_demo;
 mod real_doctor;
 mod real_doctor_dumps;

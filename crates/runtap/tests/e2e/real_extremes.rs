@@ -255,6 +255,18 @@ fn try_resuming(target: &Trial) {
     ] {
         target.check_survival(&["tail", "--duration", "50ms"], &texts(&session));
     }
+    let long = "n".repeat(20_000);
+    for counters in [
+        vec!["--counters", "System.Runtime", "--refresh-interval", "1ms"],
+        vec!["--counters", "A\u{1}\u{202e}é[b;=\"],EventCounters\\X[]", "--maxTimeSeries", "4294967295"],
+        vec!["--counters", &long, "--refresh-interval", "99999999999h", "--maxHistograms", "4294967295"],
+        vec!["--children"],
+        vec!["--wait"],
+    ] {
+        for verb in [&["counters", "monitor"][..], &["counters", "collect", "--to", "csv", "-o", "-"]] {
+            target.check_survival(verb, &texts(&[&counters[..], &["--duration", "50ms"]].concat()));
+        }
+    }
     target.check_survival(&["resume"], &texts(&["--duration", "0"]));
     target.check_survival(&["resume"], &texts(&["--duration", "99999999999h"]));
 }

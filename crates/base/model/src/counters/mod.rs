@@ -84,6 +84,9 @@ pub struct Counter {
     pub kind: CounterKind,
     /// A number that distinguishes counters of one name and version. 0 if unknown.
     pub instance: u32,
+    /// The number of counters that report this series if the source does not distinguish them. The series then has only the numbers
+    /// that add up. `None` if there is one.
+    pub instruments: Option<u32>,
     /// The tags of the source within the program.
     pub provider_tags: Tags,
     /// The tags of the counter.

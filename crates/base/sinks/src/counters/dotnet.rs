@@ -5,6 +5,7 @@
 //! | a gauge, an up-down counter | a row `NAME (UNIT)[TAGS]` of the type `Metric` with the value |
 //! | a rate | a row `NAME (UNIT / N sec)[TAGS]` of the type `Rate` with the increment, and a row `NAME (UNIT)[TAGS]` of the type `Total` |
 //! | a histogram | a row of the type `Metric` for each quantile, with the tag `Percentile`, and two rows of the type `Total`, `NAME.count` and `NAME.sum (UNIT)` |
+//! | the process, if there are several | the first tag, `pid=1234` |
 //! | tags | `name=value` joined by `;` in CSV and by `,` in JSON, from those of the meter to those of the series |
 //! | times | UTC in whole seconds: `MM/dd/yyyy HH:mm:ss` in CSV, `yyyy-MM-dd HH:mm:ssZ` in JSON |
 //! | a missing number | an empty cell, or `null` |
@@ -88,9 +89,9 @@ fn percentile(share: &str) -> String {
     percent.map_or_else(|| share.to_owned(), |percent| percent.to_string())
 }
 
-/// Joins tags with a separator.
-fn joined<'a>(levels: &[&'a Tags], percentile: Option<&'a str>, by: &str) -> String {
-    let mut text = String::new();
+/// Joins tags with a separator, after the process id if there is one.
+fn joined<'a>(process: Option<u32>, levels: &[&'a Tags], percentile: Option<&'a str>, by: &str) -> String {
+    let mut text = process.map_or_else(String::new, |process| format!("pid={process}"));
     let tags = levels.iter().flat_map(|tags| tags.pairs()).map(|(name, value)| (&**name, &**value));
     for (name, value) in tags.chain(percentile.map(|percentile| ("Percentile", percentile))) {
         let separator = if text.is_empty() { "" } else { by };
@@ -100,7 +101,7 @@ fn joined<'a>(levels: &[&'a Tags], percentile: Option<&'a str>, by: &str) -> Str
     text
 }
 
-pub(super) fn csv_rows(row: &CounterRow, interval_s: f64, out: &mut Vec<u8>) {
+pub(super) fn csv_rows(row: &CounterRow, process: Option<u32>, interval_s: f64, out: &mut Vec<u8>) {
     let time = row.utc_ns.map_or_else(String::new, |ns| {
         let text = UtcNs(ns).to_string();
         let part = |range| text.get(range).unwrap_or_default();
@@ -108,7 +109,7 @@ pub(super) fn csv_rows(row: &CounterRow, interval_s: f64, out: &mut Vec<u8>) {
     });
     for FileRow { name, percentile, kind, value } in rows(row, interval_s) {
         let Counter { provider_tags, counter_tags, tags, .. } = &row.counter;
-        let tags = joined(&[provider_tags, counter_tags, tags], percentile.as_deref(), ";");
+        let tags = joined(process, &[provider_tags, counter_tags, tags], percentile.as_deref(), ";");
         let name = if tags.is_empty() { name } else { format!("{name}[{tags}]") };
         let value = value.map(|value| Number { value, infinities: DOTNET }.to_string()).unwrap_or_default();
         for (text, end) in [(time.as_str(), b','), (&row.counter.provider, b','), (&name, b','), (kind, b',')]
@@ -137,6 +138,7 @@ fn cell(text: &str, out: &mut Vec<u8>) {
 
 pub(super) fn json_rows(
     row: &CounterRow,
+    process: Option<u32>,
     interval_s: f64,
     has_rows: &mut bool,
     out: &mut Vec<u8>,
@@ -148,10 +150,10 @@ pub(super) fn json_rows(
             ("timestamp", time(row.utc_ns)),
             ("provider", counter.provider.clone()),
             ("name", name),
-            ("tags", joined(&[&counter.tags], percentile.as_deref(), ",")),
+            ("tags", joined(process, &[&counter.tags], percentile.as_deref(), ",")),
             ("counterType", kind.to_owned()),
-            ("meterTags", joined(&[&counter.provider_tags], None, ",")),
-            ("instrumentTags", joined(&[&counter.counter_tags], None, ",")),
+            ("meterTags", joined(None, &[&counter.provider_tags], None, ",")),
+            ("instrumentTags", joined(None, &[&counter.counter_tags], None, ",")),
         ];
         for (name, text) in &members {
             write!(out, " \"{name}\": ")?;

@@ -25,6 +25,9 @@ pub(super) fn write(row: &CounterRow, out: &mut Vec<u8>) -> io::Result<()> {
     text(out, "tags_text", Some(counter.tags.text()))?;
     tags(out, "meter_tags", &counter.provider_tags)?;
     tags(out, "instrument_tags", &counter.counter_tags)?;
+    if let Some(instruments) = counter.instruments {
+        write!(out, ",\"instruments\":{instruments}")?;
+    }
     for (name, value) in [
         ("value", row.value()),
         ("delta", values.delta),

@@ -87,13 +87,22 @@ pub struct CounterWriter {
     format: CounterFormat,
     /// The requested interval in seconds, which names contain.
     interval_s: f64,
+    /// Whether the names of csv and json contain the process id.
+    has_process_ids: bool,
     has_rows: bool,
 }
 
 impl CounterWriter {
     /// Creates a writer of readings that are requested at this interval.
     pub fn new(format: CounterFormat, interval_s: f64) -> Self {
-        Self { format, interval_s, has_rows: false }
+        Self { format, interval_s, has_process_ids: false, has_rows: false }
+    }
+
+    /// Sets whether readings of several processes are written. The process id is then a tag in the formats of dotnet-counters, which
+    /// have no other place for it.
+    #[must_use]
+    pub fn with_process_ids(self, has_process_ids: bool) -> Self {
+        Self { has_process_ids, ..self }
     }
 
     /// Returns the format.
@@ -119,9 +128,12 @@ impl CounterWriter {
     /// # Errors
     /// Writing to memory does not fail.
     pub fn row(&mut self, row: &CounterRow, out: &mut Vec<u8>) -> io::Result<()> {
+        let process = self.has_process_ids.then_some(row.process);
         match self.format {
-            CounterFormat::Csv => dotnet::csv_rows(row, self.interval_s, out),
-            CounterFormat::Json => dotnet::json_rows(row, self.interval_s, &mut self.has_rows, out)?,
+            CounterFormat::Csv => dotnet::csv_rows(row, process, self.interval_s, out),
+            CounterFormat::Json => {
+                dotnet::json_rows(row, process, self.interval_s, &mut self.has_rows, out)?;
+            }
             CounterFormat::Jsonl => lines::write(row, out)?,
             CounterFormat::Prometheus => {}
         }

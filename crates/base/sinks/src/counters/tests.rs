@@ -118,6 +118,25 @@ fn json_has_the_members_of_dotnet_counters() {
 }
 
 #[test]
+fn several_processes_are_tags_in_the_formats_of_dotnet_counters() {
+    let mut board = CounterBoard::default();
+    for format in [CounterFormat::Csv, CounterFormat::Json] {
+        let mut writer = CounterWriter::new(format, 1.0).with_process_ids(true);
+        let mut out = Vec::new();
+        for (process, tags) in [(7, &[][..]), (8, &[("shop", "a")])] {
+            let reading = reading(counter("queue", CounterKind::Gauge, "", tags), CounterValues::default());
+            writer.row(board.add(process, reading).unwrap(), &mut out).unwrap();
+        }
+        let text = String::from_utf8(out).unwrap();
+        let expected = match format {
+            CounterFormat::Csv => ["queue[pid=7;region=eu]", "queue[pid=8;region=eu;shop=a]"],
+            _ => ["\"tags\": \"pid=7\"", "\"tags\": \"pid=8,shop=a\""],
+        };
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+#[test]
 fn lines_have_all_numbers() {
     insta::assert_snapshot!(file(CounterFormat::Jsonl, readings()), @r#"
     {"type":"counter","time":"2026-10-29T09:42:37.123456789Z","pid":7,"provider":"Demo.Shop","version":"1.2","name":"orders","display_name":null,"unit":"{order}","kind":"rate","tags":{"shop":"a,\"b\"","k=":"\u202e\n"},"tags_text":"shop=a,\"b\",k==\u202e\n","meter_tags":{"region":"eu"},"instrument_tags":{},"value":63,"delta":3,"interval_s":1.5,"sum":null,"min":null,"max":null,"total_sum":null,"count":null,"total_count":null,"quantiles":null}

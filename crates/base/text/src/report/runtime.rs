@@ -298,11 +298,22 @@ impl Print for CountersReport {
                 number(series.delta),
                 number(series.min),
                 number(series.max),
-                format!("{provider}/{name}{tags}{blank}{unit}{}", distribution(series)),
+                format!(
+                    "{provider}/{name}{tags}{blank}{unit}{}{}",
+                    instruments(series),
+                    distribution(series)
+                ),
             ]
         });
         table.print(out, options)
     }
+}
+
+/// Describes a series of several instruments, with their sum: ` of 2 instruments, total 62`. Empty for other series.
+fn instruments(series: &CounterSeries) -> String {
+    let Some(count) = series.instruments_count else { return String::new() };
+    let total = series.total.map_or_else(String::new, |total| format!(", total {}", number(Some(total))));
+    format!(" of {count} instruments{total}")
 }
 
 /// Describes a histogram: `: 1,200 values, sum 60600; 0.5=51 0.95=96`. Empty for other counters.

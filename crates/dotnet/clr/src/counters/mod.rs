@@ -9,13 +9,14 @@
 //! | 4 to 6, 16 | a [`Reading`]; the numbers are texts, which are empty if there was no measurement |
 //! | `EventCounters` | a [`Reading`]: a rate if it has an increment, otherwise a gauge with the mean |
 //! | 7, 8 | the start and the end of an instrument |
-//! | 2, 10 | the length of an interval; the end of the list of instruments |
+//! | 2, 3, 10 | the start, the end and the length of an interval; the end of the list of instruments |
 //! | 9, 12 to 15, 17 | a [`CounterNotice`] |
 //!
 //! The runtime joins tags without quoting (`name=value,name=value`), so a comma or an equals sign in a tag makes the pairs
 //! ambiguous. The text is kept beside the pairs. At most [`MAX_TAGS`] pairs of a text are used.
 
 mod notice;
+mod shared;
 mod stream;
 mod texts;
 
@@ -23,6 +24,7 @@ use runtap_model::counters::{Counter, CounterKind, CounterValues, Reading, Tags}
 use runtap_nettrace::Metadata;
 
 pub use self::notice::{CounterNotice, MetricsSettings};
+pub(crate) use self::shared::SharedSeries;
 pub use self::stream::{CounterStream, CounterUpdate, MetricsSession};
 use self::texts::{limited, quantiles, tags};
 use crate::payload::{FileTime, Payload, Value};
@@ -51,8 +53,8 @@ pub enum CounterEvent {
     Begin(String, Counter),
     /// An instrument is no longer reported.
     End(String, Counter),
-    /// The reports of an interval of this many seconds follow.
-    Interval(String, f64),
+    /// The reports of an interval of this many seconds follow, or have ended. `None` if the length is unknown.
+    Interval(String, Option<f64>),
     /// All instruments that existed at the start of the session have been listed.
     Enumerated(String),
     /// A problem of a session. The id is that of the running session.
@@ -73,13 +75,13 @@ pub fn decode(metadata: &Metadata, payload: Payload<'_>) -> Option<CounterEvent>
     }
     let session = || text(payload, "sessionId");
     Some(match metadata.event_id {
-        2 => {
+        2 | 3 => {
             let at = |name| match payload.get(name)? {
                 Value::Time(FileTime(ticks)) => Some(ticks),
                 _ => None,
             };
-            let ticks = at("intervalEndTime")?.checked_sub(at("intervalStartTime")?)?;
-            CounterEvent::Interval(session(), seconds(ticks)?)
+            let ticks = || at("intervalEndTime")?.checked_sub(at("intervalStartTime")?);
+            CounterEvent::Interval(session(), ticks().and_then(seconds))
         }
         4..=6 | 16 => {
             CounterEvent::Reading { session: Some(session()), reading: meter(metadata.event_id, payload)? }

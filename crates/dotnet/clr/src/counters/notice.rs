@@ -22,6 +22,13 @@ pub enum CounterNotice {
     CallbackError(String),
     /// The runtime failed with this error.
     Error(String),
+    /// Several instruments of this name and with equal tags report to one series, and the runtime does not distinguish them.
+    SharedSeries {
+        /// The meter.
+        provider: String,
+        /// The instruments.
+        name: String,
+    },
     /// Another tool's session runs, and the runtime supports one only.
     OtherSession,
     /// The shared session runs with other settings.

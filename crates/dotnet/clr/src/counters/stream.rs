@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use runtap_model::counters::{Counter, Reading, Tags};
 use runtap_nettrace::{Event, IdTable, Metadata, Observe, StreamItem, TraceHeader};
 
-use super::{CounterEvent, CounterNotice, decode, is_counter_event};
+use super::{CounterEvent, CounterNotice, SharedSeries, decode, is_counter_event};
 use crate::payload::Decoder;
 
 /// The maximum number of instruments whose tags are kept, and the maximum size of their texts in bytes.
@@ -55,6 +55,7 @@ pub struct CounterStream {
     bytes: usize,
     /// The meters that have instruments.
     meters: BTreeSet<String>,
+    shared: SharedSeries,
     interval_s: Option<f64>,
     is_rejected: bool,
 }
@@ -77,6 +78,7 @@ impl CounterStream {
             StreamItem::Metadata(metadata) => {
                 self.wanted.remove(metadata.id);
             }
+            StreamItem::SequencePoint(point) if point.flushes_metadata() => self.wanted.clear(),
             StreamItem::Event(event) => return self.event(event),
             _ => {}
         }
@@ -119,6 +121,12 @@ impl CounterStream {
                 }
                 reading.utc_ns = utc_ns;
                 reading.values.interval_s = self.interval_s;
+                self.shared.reading(&mut reading);
+                if reading.counter.instruments.is_some() {
+                    // These are the numbers of one of the instruments, and it is unknown which one.
+                    reading.values.value = None;
+                    reading.values.quantiles.clear();
+                }
                 Some(CounterUpdate::Reading(reading))
             }
             CounterEvent::Begin(session, counter) if is_own(&session) => {
@@ -127,7 +135,8 @@ impl CounterStream {
             }
             CounterEvent::End(session, counter) if is_own(&session) => Some(CounterUpdate::Ended(counter)),
             CounterEvent::Interval(session, seconds) if is_own(&session) => {
-                self.interval_s = Some(seconds);
+                self.interval_s = seconds.or(self.interval_s);
+                self.shared.next_interval();
                 None
             }
             // The runtime tells all sessions about a rejected one, and names the running one.
@@ -183,5 +192,52 @@ fn key(counter: &Counter) -> InstrumentKey {
     match counter.instance {
         0 => (0, counter.provider.clone(), counter.version.clone(), counter.name.clone()),
         id => (id, String::new(), None, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_nettrace::{EventToWrite, Reader, Version, Writer};
+
+    use super::*;
+
+    /// The offset of the flags in the block of a sequence point, and the flag that ends the ids of definitions.
+    const FLAGS: usize = 12;
+    const FLUSH_METADATA: u8 = 2;
+
+    /// A stream may define any number of events, one after the other.
+    #[test]
+    fn definitions_are_kept_until_their_ids_end() {
+        let mut writer = Writer::with_version(&TraceHeader::new(0, 0, 1_000_000_000), Version::Nettrace6);
+        let (mut reader, mut stream) = (Reader::new(), CounterStream::default());
+        let mut most = 0;
+        for round in 0..100 {
+            for _ in 0..10 {
+                let metadata_id = writer.define_event(&Metadata::new("Demo", 1, "Tick")).unwrap();
+                let event = EventToWrite {
+                    metadata_id,
+                    timestamp: round,
+                    thread_id: 1,
+                    capture_thread_id: 1,
+                    ..Default::default()
+                };
+                writer.event(&event).unwrap();
+            }
+            writer.flush();
+            let events = writer.take_output();
+            writer.sequence_point(round);
+            let mut point = writer.take_output();
+            point[FLAGS] |= FLUSH_METADATA;
+            for bytes in [events, point] {
+                reader
+                    .items(&bytes)
+                    .for_each(|item| {
+                        stream.item(&item);
+                        most = most.max(stream.wanted.len());
+                    })
+                    .unwrap();
+            }
+        }
+        assert_eq!((most, stream.wanted.len()), (10, 0));
     }
 }

@@ -47,6 +47,7 @@ impl<T> Collector<T> {
             StreamItem::Metadata(metadata) => {
                 self.wanted.remove(metadata.id);
             }
+            StreamItem::SequencePoint(point) if point.flushes_metadata() => self.wanted.clear(),
             StreamItem::Event(event) => {
                 if let Some(metadata) = event.metadata
                     && self.is_wanted(metadata)

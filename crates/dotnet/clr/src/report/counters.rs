@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::collector::{CollectedEvent, Collector};
 use super::{Collect, Observe, Report, StreamItem};
-use crate::counters::{CounterEvent, CounterNotice, decode, is_counter_event};
+use crate::counters::{CounterEvent, CounterNotice, SharedSeries, decode, is_counter_event};
 
 /// The counters in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -41,6 +41,10 @@ pub struct CounterSeries {
     pub tags: BTreeMap<String, String>,
     /// The tags as joined by the runtime with commas and equals signs, which may also occur in names and values.
     pub tags_text: String,
+    /// The number of instruments that report this series if the runtime does not distinguish them (.NET 8 and older). `value`, `delta`
+    /// and `quantiles`, which are those of one instrument, are then `None`, and the other numbers are those of all. `None` if there is
+    /// one.
+    pub instruments_count: Option<u32>,
     /// The kind of the counter.
     #[serde(serialize_with = "kind")]
     pub kind: CounterKind,
@@ -79,7 +83,10 @@ pub struct Counters(Collector<EventData>);
 
 #[derive(Debug, Clone)]
 enum EventData {
-    Point(Box<Reading>),
+    Meter(Box<Reading>),
+    EventCounter(Box<Reading>),
+    /// An interval of meters starts or ends.
+    Interval,
     Error,
     Limit,
 }
@@ -115,24 +122,31 @@ impl Collect for Counters {
 fn report(kept: Vec<CollectedEvent<EventData>>) -> CountersReport {
     let mut report = CountersReport::default();
     let mut series: BTreeMap<SeriesKey, CounterSeries> = BTreeMap::new();
+    let mut shared = SharedSeries::default();
+    let mut add = |reading: Reading| {
+        // A report is about one process.
+        let key = SeriesKey::of(0, &reading.counter);
+        let point = CounterSeries::of(reading);
+        match series.entry(key) {
+            Entry::Vacant(new) => {
+                new.insert(point);
+            }
+            Entry::Occupied(mut known) => known.get_mut().add(point),
+        }
+    };
     for CollectedEvent { what, .. } in kept {
         match what {
             EventData::Error => report.errors_count += 1,
             EventData::Limit => report.limits_reached_count += 1,
-            EventData::Point(reading) => {
-                // A report is about one process.
-                let key = SeriesKey::of(0, &reading.counter);
-                let point = CounterSeries::of(*reading);
-                match series.entry(key) {
-                    Entry::Vacant(new) => {
-                        new.insert(point);
-                    }
-                    Entry::Occupied(mut known) => known.get_mut().add(point),
-                }
+            EventData::Interval => shared.next_interval(),
+            EventData::EventCounter(reading) => add(*reading),
+            EventData::Meter(mut reading) => {
+                shared.reading(&mut reading);
+                add(*reading);
             }
         }
     }
-    report.series = series.into_values().collect();
+    report.series = series.into_values().map(CounterSeries::without_unknown).collect();
     report.series_count = u64::try_from(report.series.len()).unwrap_or(u64::MAX);
     report
 }
@@ -140,7 +154,11 @@ fn report(kept: Vec<CollectedEvent<EventData>>) -> CountersReport {
 impl Observe for Counters {
     fn item(&mut self, item: &StreamItem<'_>) {
         self.0.item(item, |metadata, _, payload| match decode(metadata, payload)? {
-            CounterEvent::Reading { reading, .. } => Some(EventData::Point(Box::new(reading))),
+            CounterEvent::Reading { session: None, reading } => {
+                Some(EventData::EventCounter(Box::new(reading)))
+            }
+            CounterEvent::Reading { reading, .. } => Some(EventData::Meter(Box::new(reading))),
+            CounterEvent::Interval(..) => Some(EventData::Interval),
             CounterEvent::Notice(CounterNotice::SeriesLimit | CounterNotice::HistogramLimit, _) => {
                 Some(EventData::Limit)
             }
@@ -162,6 +180,7 @@ impl CounterSeries {
             unit: counter.unit,
             tags: counter.tags.pairs().iter().cloned().collect(),
             tags_text: counter.tags.text().to_owned(),
+            instruments_count: counter.instruments,
             kind: counter.kind,
             value,
             delta,
@@ -186,6 +205,14 @@ impl CounterSeries {
         };
         (self.min, self.max) = (low, high);
         self.total = self.delta.filter(|_| self.kind == CounterKind::Rate);
+        self
+    }
+
+    /// Removes the numbers that are those of one of several instruments.
+    fn without_unknown(mut self) -> Self {
+        if self.instruments_count.is_some() {
+            (self.value, self.delta, self.quantiles) = (None, None, None);
+        }
         self
     }
 
@@ -252,13 +279,37 @@ mod tests {
         let point = |instance, value| {
             let counter = Counter { instance, name: "a".to_owned(), ..Counter::default() };
             let values = CounterValues { value: Some(value), ..CounterValues::default() };
-            EventData::Point(Box::new(Reading { counter, values, utc_ns: None }))
+            EventData::Meter(Box::new(Reading { counter, values, utc_ns: None }))
         };
         let points = [point(1, 3.0), point(2, 30.0), point(1, 4.0)];
         let events = points.map(|what| CollectedEvent { timestamp: 0, thread: 0, what });
         let series = report(events.into()).series;
         let values: Vec<_> = series.iter().map(|it| (it.value, it.points_count)).collect();
         assert_eq!(values, [(Some(4.0), 2), (Some(30.0), 1)]);
+    }
+
+    /// .NET 8 does not distinguish instruments of equal names.
+    #[test]
+    fn instruments_without_ids_have_only_the_numbers_of_all() {
+        let point = |value, delta| {
+            let counter = Counter { name: "a".to_owned(), kind: CounterKind::Rate, ..Counter::default() };
+            let values = CounterValues { value: Some(value), delta: Some(delta), ..CounterValues::default() };
+            EventData::Meter(Box::new(Reading { counter, values, utc_ns: None }))
+        };
+        let events = |events: Vec<EventData>| {
+            let event = |what| CollectedEvent { timestamp: 0, thread: 0, what };
+            report(events.into_iter().map(event).collect()).series
+        };
+        let rounds = [(1.0, 30.0), (2.0, 60.0)].map(|(one, other)| {
+            [EventData::Interval, point(one, 1.0), point(other, 30.0), EventData::Interval]
+        });
+        let series = events(rounds.into_iter().flatten().collect());
+        let [series] = &series[..] else { panic!("{series:?}") };
+        assert_eq!((series.instruments_count, series.value, series.delta), (Some(2), None, None));
+        assert_eq!((series.total, series.points_count), (Some(62.0), 4));
+        // One instrument in several intervals.
+        let one = events(vec![EventData::Interval, point(1.0, 1.0), EventData::Interval, point(2.0, 1.0)]);
+        assert_eq!((one[0].instruments_count, one[0].value), (None, Some(2.0)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use runtap_diag::{
 use tokio::{
     io::AsyncWriteExt,
     sync::{Notify, oneshot},
-    time::Instant,
+    time::{Instant, sleep},
 };
 
 use crate::support::{ID, Peer, Runtime, closed, kind, ok, read_request, sample_config};
@@ -208,6 +208,67 @@ async fn a_stream_that_stays_open_after_its_stop_was_confirmed_is_ended() {
     assert!(error.contains("nor closed the connection"), "{error}");
     assert!((60..=62).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     assert!(session.next_chunk().await.unwrap().is_none());
+}
+
+/// A peer that sends a part of the rest every ten seconds after it has confirmed the stop, `parts` times.
+fn lingering(part: usize, parts: usize) -> Peer {
+    let stopped = Arc::new(Notify::new());
+    Peer::new(move |_, mut stream| {
+        let stopped = Arc::clone(&stopped);
+        async move {
+            let request = read_request(&mut stream).await.unwrap();
+            let Request::CollectTracing { .. } = request else {
+                stream.write_all(&ok(&request, &Reply::SessionStopped(ID))).await.unwrap();
+                stopped.notify_one();
+                return;
+            };
+            stream.write_all(&ok(&request, &Reply::SessionStarted(ID))).await.unwrap();
+            stopped.notified().await;
+            for _ in 0..parts {
+                sleep(Duration::from_secs(10)).await;
+                if stream.write_all(&vec![7; part]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_continues_slowly_after_a_confirmed_stop_is_ended() {
+    let peer = lingering(100, usize::MAX);
+    let client = peer.client().with_backlog(Backlog::default().by_a_task());
+    let mut session = client.start_session(&sample_config()).await.unwrap();
+    let began = Instant::now();
+    session.stop().await.unwrap();
+    let error = loop {
+        match session.next_chunk().await {
+            Ok(chunk) => assert!(chunk.is_some(), "it has no end"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("continues to send: 600 bytes in 60 s"), "{error}");
+    assert!((60..=62).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+}
+
+/// What a slow connection holds takes its time, and so does a taker that is busy.
+#[tokio::test(start_paused = true)]
+async fn the_rest_of_a_slow_connection_is_not_truncated() {
+    let part = 4 << 20;
+    let peer = lingering(part, 15);
+    let client = peer.client().with_backlog(Backlog::default().by_a_task());
+    let mut session = client.start_session(&sample_config()).await.unwrap();
+    let began = Instant::now();
+    session.stop().await.unwrap();
+    let mut received = 0;
+    while let Some(chunk) = session.next_chunk().await.unwrap() {
+        received += chunk.len();
+        if received < part {
+            sleep(Duration::from_mins(5)).await;
+        }
+    }
+    assert_eq!(received, 15 * part);
+    assert!(began.elapsed() > Duration::from_mins(7), "{:?}", began.elapsed());
 }
 
 /// The stream is read by its taker, which waits for the socket itself.

@@ -13,6 +13,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::perf_file::MAX_FILE;
+
 pub use self::java::Java;
 
 mod java;
@@ -21,8 +23,6 @@ mod java;
 const MAX_FOLDERS: usize = 10_000;
 /// The number of directories that are checked per user, who normally has one.
 const MAX_PER_USER: usize = 4;
-/// The maximum size of a file. A virtual machine has 32 KiB of counters by default.
-const MAX_FILE: u64 = 256 << 10;
 /// The maximum size of all files together. After that, only the existence of a virtual machine is reported.
 pub(super) const MAX_READ: u64 = 64 << 20;
 
@@ -56,22 +56,22 @@ impl Counters {
         self.0.contains_key(&user)
     }
 
-    /// Returns the counters of this user's process, or `None` if it has none here. The file may be left from an earlier process with
-    /// that id. `budget` is the number of bytes that may still be read.
+    /// Returns the counters of this user's process with their file, or `None` if it has none here. The file may be left from an
+    /// earlier process with that id. `budget` is the number of bytes that may still be read.
     pub(super) fn of_process(
         &self,
         user: u32,
         pid: u32,
         budget: &mut u64,
         open: impl Fn(&OsStr) -> io::Result<OwnedFd>,
-    ) -> Option<Java> {
+    ) -> Option<(Java, File)> {
         let folders = self.0.get(&user)?;
         folders.iter().find_map(|folder| counters(&open(folder).ok()?, user, pid, budget))
     }
 }
 
 /// Rejects symbolic links, which may lead to another user's files, and pipes, which could block.
-fn counters(folder: &OwnedFd, user: u32, pid: u32, budget: &mut u64) -> Option<Java> {
+fn counters(folder: &OwnedFd, user: u32, pid: u32, budget: &mut u64) -> Option<(Java, File)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, pid.to_string(), flags, Mode::empty()).ok()?;
     let file = File::from(file);
@@ -80,7 +80,7 @@ fn counters(folder: &OwnedFd, user: u32, pid: u32, budget: &mut u64) -> Option<J
         return None;
     }
     let mut bytes = Vec::new();
-    let read = file.take(MAX_FILE.min(*budget)).read_to_end(&mut bytes);
+    let read = (&file).take(MAX_FILE.min(*budget)).read_to_end(&mut bytes);
     *budget = budget.saturating_sub(bytes.len() as u64);
-    Some(read.ok().and_then(|_| counters_file::parse(&bytes)).unwrap_or_default())
+    Some((read.ok().and_then(|_| counters_file::parse(&bytes)).unwrap_or_default(), file))
 }

@@ -10,6 +10,7 @@ use super::{clients, memory, mounts, sockets, tree, unix_diag};
 pub fn read_as_all(text: &[u8]) -> usize {
     let environment = Environment::parse(text);
     let java = crate::jvm::counters_file::parse(text);
+    let counters = crate::PerfData::new(text).map_or(0, |data| data.flatten().count());
     let mut listed = Vec::new();
     let _ = unix_diag::parse(text, &mut listed);
     let mounts = mounts::parse(text);
@@ -17,6 +18,7 @@ pub fn read_as_all(text: &[u8]) -> usize {
     let lines = text.split(|byte| *byte == b'\n');
     usize::from(environment.tmpdir.is_some())
         + usize::from(java.is_some())
+        + counters
         + listed.len()
         + mounts.len()
         + lines.filter_map(sockets::parse_bound).count()

@@ -8,6 +8,7 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -52,6 +53,8 @@ pub(super) struct Search<'a> {
     jvms: HashMap<Identity, Jvms>,
     /// The number of bytes that may still be read of performance counters.
     counters: u64,
+    /// The counters of the last virtual machine that was found.
+    perf_file: Option<File>,
     passwd: Option<Vec<u8>>,
     /// How many more times the lists of sockets may be read again.
     rereads: u8,
@@ -97,6 +100,7 @@ impl<'a> Search<'a> {
             temp: OnceCell::new(),
             jvms: HashMap::new(),
             counters: jvm::MAX_READ,
+            perf_file: None,
             passwd: None,
             rereads: MAX_REREADS,
         }
@@ -273,6 +277,13 @@ impl<'a> Search<'a> {
         self.jvm(&candidate, &own, true)
     }
 
+    /// Returns the open performance counters of a virtual machine with this start time.
+    pub(super) fn perf_file(&mut self, pid: u32, start_time: u64) -> Option<File> {
+        self.perf_file = None;
+        let process = self.known_jvm(pid)?;
+        self.perf_file.take().filter(|_| process.start_time == start_time)
+    }
+
     /// Returns the process if it has performance counters, or if a virtual machine's library `is_known` to be mapped or found.
     fn jvm(&mut self, candidate: &Candidate, own: &Jvms, is_known: bool) -> Option<Process> {
         // Processes control how their temporary directory is reached, so its path is resolved once.
@@ -306,13 +317,16 @@ impl<'a> Search<'a> {
             && candidate.dir.runs_a_program();
         let status = if may_have { status.or_else(|| candidate.dir.status()) } else { status };
         let java = status.as_ref().filter(|_| may_have).and_then(|status| {
-            let java = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
+            let (java, file) = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
             let before = self.map_budgets.left(status.uid);
             let mut budget = before;
             // If unknown, assume that they belong to the process.
             let are_its_own =
                 own_counters::are_mapped(&candidate.dir, status.ns_pid, &mut budget) != Some(false);
             self.map_budgets.spend(status.uid, before.saturating_sub(budget));
+            if are_its_own {
+                self.perf_file = Some(file);
+            }
             are_its_own.then_some(java)
         });
         let (Some(java), Some(status)) = (java, &status) else {

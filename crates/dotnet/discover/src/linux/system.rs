@@ -15,7 +15,7 @@ use super::gather;
 use super::memory::{self, Memory};
 use super::proc_files::ProcFiles as _;
 use super::search::{FOLDER_ITSELF, Search};
-use crate::{NotFound, Options, Process, Startup, Thread};
+use crate::{NotFound, Options, PerfFile, Process, Startup, Thread};
 
 /// The paths of the system that is examined: the running system, or a test's.
 #[derive(Debug, Clone)]
@@ -114,6 +114,11 @@ impl System {
     pub fn jvm(&self, pid: u32) -> Option<Process> {
         let mut search = Search::new(self).for_one();
         search.facts(pid).is_jvm().then(|| search.known_jvm(pid)).flatten()
+    }
+
+    /// Opens the performance counters of a Java virtual machine. `None` if the process has none or has exited.
+    pub fn perf_file(&self, pid: u32, start_time: u64) -> Option<PerfFile> {
+        Search::new(self).for_one().perf_file(pid, start_time).map(PerfFile::new)
     }
 
     /// Returns all processes that look like .NET or Java, reachable or not, ordered by process id. Examines every process of the

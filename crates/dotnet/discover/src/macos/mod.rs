@@ -37,7 +37,7 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
             found.push(describe(listed, ProcessKind::Dotnet, sockets));
         } else if options.jvm {
             let open = |name: &OsStr| open(temp, name);
-            if let Some(java) = folder.counters.of_process(listed.uid, listed.pid, &mut budget, open) {
+            if let Some((java, _)) = folder.counters.of_process(listed.uid, listed.pid, &mut budget, open) {
                 found.push(Process { java: Some(java), ..describe(listed, ProcessKind::Jvm, Vec::new()) });
             }
         }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use runtap_model::counters::{CounterBoard, CounterRow};
 use runtap_os::output::{Destination, Error, OutputSink, PendingFile, numbered};
-use runtap_sinks::counters::{CounterFormat, CounterWriter};
+use runtap_sinks::counters::CounterWriter;
 
 use super::CounterSignal;
 
@@ -41,7 +41,8 @@ impl CounterFile {
     ///
     /// # Errors
     /// Returns an error if the output can't be written.
-    pub fn open(format: CounterFormat, interval_s: f64, path: Option<&Path>) -> Result<Self, Error> {
+    pub fn open(writer: CounterWriter, path: Option<&Path>) -> Result<Self, Error> {
+        let format = writer.format();
         let (output, path) = match path {
             Some(path) if path == "-" => (Output::Stdout, None),
             path => {
@@ -53,7 +54,7 @@ impl CounterFile {
                     Some(path) if is_public => PendingFile::public(path)?,
                     Some(path) => match OutputSink::open(&Destination::File(path.to_owned()))? {
                         OutputSink::File(pending) => pending,
-                        OutputSink::Stdout => return Self::open(format, interval_s, Some(Path::new("-"))),
+                        OutputSink::Stdout => return Self::open(writer, Some(Path::new("-"))),
                     },
                 };
                 let is_file = path.is_none() || pending.is_file();
@@ -70,7 +71,6 @@ impl CounterFile {
                 (output, Some(path))
             }
         };
-        let writer = CounterWriter::new(format, interval_s);
         Ok(Self { writer, output, path, has_head: false, buffer: Vec::new() })
     }
 
@@ -159,6 +159,7 @@ impl CounterFile {
 #[cfg(test)]
 mod tests {
     use runtap_model::counters::{Counter, CounterValues, Reading};
+    use runtap_sinks::counters::CounterFormat;
 
     use super::*;
 
@@ -185,7 +186,7 @@ mod tests {
             (CounterFormat::Json, 0o600),
         ] {
             let path = folder.path().join(format.name());
-            let mut file = CounterFile::open(format, 1.0, Some(&path)).unwrap();
+            let mut file = CounterFile::open(CounterWriter::new(format, 1.0), Some(&path)).unwrap();
             assert_eq!(mode(&path), expected);
             file.signal(&CounterSignal::Started { pid: 1, name: "app" }).unwrap();
             file.signal(&CounterSignal::Pause(&CounterBoard::default())).unwrap();
@@ -199,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for format in [CounterFormat::Json, CounterFormat::Csv, CounterFormat::Prometheus] {
             let path = folder.path().join(format.name());
-            let mut file = CounterFile::open(format, 1.0, Some(&path)).unwrap();
+            let mut file = CounterFile::open(CounterWriter::new(format, 1.0), Some(&path)).unwrap();
             let mut board = CounterBoard::default();
             file.signal(&CounterSignal::Started { pid: 1, name: "app" }).unwrap();
             for round in 0..3_u8 {

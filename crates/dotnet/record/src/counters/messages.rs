@@ -4,6 +4,7 @@ use runtap_clr::counters::{CounterNotice, MetricsSettings};
 use runtap_convert::source::Partial;
 use runtap_model::Message;
 
+use super::jvm::GROUPS;
 use super::monitor::MAX_ERRORS;
 use super::{CounterMonitor, Unread};
 use crate::RecordingOutcome;
@@ -35,6 +36,9 @@ pub fn notice(pid: u32, notice: &CounterNotice) -> Message {
         }
         CounterNotice::OtherSettings { running: None, .. } => Message::Warning(format!(
             "another tool collects the meters of process {pid} with other settings; stop the other tool to see meters. Event counters are not affected"
+        )),
+        CounterNotice::SharedSeries { provider, name } => Message::Warning(format!(
+            "process {pid} has several instruments named {provider}/{name} with equal tags, and its runtime does not distinguish them: such series have only the sums of all instruments (.NET 9 and later report each)"
         )),
         CounterNotice::Error(error) => {
             Message::Warning(format!("the runtime of process {pid} failed to collect meters: {error}"))
@@ -81,7 +85,14 @@ pub fn outcome(outcome: &RecordingOutcome, monitor: &CounterMonitor) -> (Vec<Mes
 
 /// Returns the note about a request without readings. `exists` is whether the program has such an instrument.
 fn silence(request: &Unread, exists: bool) -> Message {
-    let Unread { pid, provider, counter } = request;
+    let Unread { pid, provider, counter, is_jvm } = request;
+    if *is_jvm {
+        let counter = counter.as_ref().map_or_else(String::new, |counter| format!("[{counter}]"));
+        return Message::Note(format!(
+            "no values of {provider}{counter} were received: process {pid} is a Java program, which has the groups {}; not every virtual machine has all counters",
+            GROUPS.join(", ")
+        ));
+    }
     let (subject, kind) = match counter {
         Some(counter) => (format!("{provider}[{counter}]"), "counter"),
         None => (provider.clone(), "meter or event source"),

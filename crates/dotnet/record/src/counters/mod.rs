@@ -5,6 +5,7 @@
 //! bounded ([`BoardLimits`](runtap_model::counters::BoardLimits)).
 
 mod file;
+pub(crate) mod jvm;
 pub mod messages;
 mod monitor;
 mod request;

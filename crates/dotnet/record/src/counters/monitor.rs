@@ -13,7 +13,7 @@ use runtap_diag::SessionConfig;
 use runtap_model::counters::{Counter, CounterBoard, CounterRow};
 use runtap_nettrace::{Reader, StreamItem};
 
-use super::{CounterFile, CounterRequest, CounterSelection};
+use super::{CounterFile, CounterRequest, CounterSelection, jvm};
 use crate::Specification;
 use crate::consumer::{Consumers, StreamConsumer};
 
@@ -57,6 +57,8 @@ pub struct Unread {
     pub provider: String,
     /// The requested counter. `None` if all counters of the provider were requested.
     pub counter: Option<String>,
+    /// Whether the process is a Java program.
+    pub is_jvm: bool,
 }
 
 /// Collects the counters of all processes.
@@ -123,6 +125,7 @@ impl CounterMonitor {
         (session.rundown_keyword, session.stackwalk) = (0, false);
         Specification {
             consumers: Some(self.consumers()),
+            counters: Some(self.clone()),
             connect_timeout: CONNECT_TIMEOUT,
             ..Specification::of_session(session)
         }
@@ -133,7 +136,7 @@ impl CounterMonitor {
         Consumers::new(move |pid, name| {
             let interval_s = monitored.request.interval.as_secs_f64();
             let stream = CounterStream::new(monitored.ids.clone(), interval_s);
-            let result = monitored.start(pid, name);
+            let result = monitored.start(pid, name, false);
             Box::new(CounterConsumer {
                 pid,
                 reader: Reader::new(),
@@ -142,6 +145,26 @@ impl CounterMonitor {
                 error: result.err(),
             })
         })
+    }
+
+    /// Returns the time between two readings.
+    pub(crate) fn interval(&self) -> Duration {
+        self.0.request.interval
+    }
+
+    /// Starts to monitor a Java program.
+    pub(crate) fn start_jvm(&self, pid: u32, name: &str) -> io::Result<()> {
+        self.0.start(pid, name, true)
+    }
+
+    /// Applies updates of a process and passes them on.
+    pub(crate) fn apply(&self, pid: u32, updates: Vec<CounterUpdate>, is_end: bool) -> io::Result<()> {
+        self.0.apply(pid, updates, is_end)
+    }
+
+    /// Removes the series of a process that has ended: a later process with its id has series of its own.
+    pub(crate) fn end_process(&self, pid: u32) {
+        self.0.state().board.end_process(pid);
     }
 
     /// Completes the file.
@@ -225,12 +248,16 @@ impl Monitored {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(&self, pid: u32, name: &str) -> io::Result<()> {
+    fn start(&self, pid: u32, name: &str, is_jvm: bool) -> io::Result<()> {
         let MonitorState { unread, file, receive, .. } = &mut *self.state();
         for CounterSelection { provider, counters, .. } in &self.request.selections {
+            // With the default, every Java program has readings.
+            if is_jvm && self.request.is_default {
+                continue;
+            }
             let all = counters.is_empty().then_some(None);
             for counter in all.into_iter().chain(counters.iter().cloned().map(Some)) {
-                unread.insert(Unread { pid, provider: provider.clone(), counter }, false);
+                unread.insert(Unread { pid, provider: provider.clone(), counter, is_jvm }, false);
             }
         }
         MonitorState::pass_on(file, receive, CounterSignal::Started { pid, name })
@@ -254,6 +281,11 @@ impl Monitored {
                     if let Some(row) = board.add(pid, reading) {
                         *has_news = true;
                         pass_on(CounterSignal::Reading(row))?;
+                        if let Some(notice) = shared_series(&row.counter)
+                            && notices.entry(pid).or_default().admit(&notice)
+                        {
+                            pass_on(CounterSignal::Notice { pid, notice: &notice })?;
+                        }
                     }
                 }
                 // Its code may fail, or it has no series yet.
@@ -300,12 +332,21 @@ impl Monitored {
     }
 }
 
+/// Returns the notice that several instruments report this series. Usually `None`.
+fn shared_series(counter: &Counter) -> Option<CounterNotice> {
+    counter.instruments?;
+    Some(CounterNotice::SharedSeries { provider: counter.provider.clone(), name: counter.name.clone() })
+}
+
 /// Returns the requests that a counter fulfils.
 fn requests_of(pid: u32, counter: &Counter) -> [Unread; 2] {
-    [None, Some(counter.name.clone())].map(|name| Unread {
+    let provider = &counter.provider;
+    let is_jvm = jvm::GROUPS.contains(&&**provider);
+    [None, Some(counter.name.clone())].map(|counter| Unread {
         pid,
-        provider: counter.provider.clone(),
-        counter: name,
+        provider: provider.clone(),
+        counter,
+        is_jvm,
     })
 }
 

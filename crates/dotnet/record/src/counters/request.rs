@@ -15,6 +15,7 @@ use runtap_diag_proto::{Level, Provider};
 use runtap_model::counters::Counter;
 use thiserror::Error;
 
+use super::jvm::GROUPS;
 use crate::providers::quoted;
 
 /// The prefix of event sources that are not requested as meters.
@@ -62,6 +63,8 @@ pub struct CounterSelection {
 pub struct CounterRequest {
     /// The providers, each once.
     pub selections: Vec<CounterSelection>,
+    /// Whether no provider was requested. Of Java programs, all counters are then read.
+    pub is_default: bool,
     /// The time between two readings.
     pub interval: Duration,
     /// The maximum number of series of meters.
@@ -87,7 +90,14 @@ impl CounterRequest {
                 rest = behind;
             }
         }
-        Ok(Self { selections, interval: Duration::from_secs(1), max_series: 1_000, max_histograms: 10 })
+        let is_default = lists.is_empty();
+        Ok(Self {
+            selections,
+            is_default,
+            interval: Duration::from_secs(1),
+            max_series: 1_000,
+            max_histograms: 10,
+        })
     }
 
     /// Returns new ids for a session: an id that tools with equal settings share, and an id of this client.
@@ -123,6 +133,9 @@ impl CounterRequest {
     /// Whether a counter was requested. The runtime may send more: those of another tool's session, and those of a provider of which
     /// only some were requested.
     pub fn wants(&self, counter: &Counter) -> bool {
+        if self.is_default && GROUPS.contains(&&*counter.provider) {
+            return true;
+        }
         self.selections.iter().any(|selection| {
             selection.provider == counter.provider
                 && (selection.counters.is_empty() || selection.counters.contains(&counter.name))

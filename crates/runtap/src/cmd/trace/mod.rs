@@ -19,7 +19,8 @@ use runtap_record::providers::{Request, Requested, messages};
 use runtap_record::{
     Command, Io, Prepared, RecordingOutcome, Reporter, Specification, StopEvent, Stops, Target,
 };
-use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
+use runtap_target::messages::PICK_OR_ALL;
+use runtap_target::{ManagedTarget, PortSpec, ResolvedTarget, Role, TargetSpec, UserFilter};
 use runtap_text::Output;
 
 use self::keyboard::stop_on_enter;
@@ -28,7 +29,7 @@ pub(super) use self::show::guard_arguments;
 use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
-use super::target::{DotnetVerb, reject_stuck, resolve, target_spec};
+use super::target::{DotnetVerb, choose_managed, reject_stuck, resolve, target_error, target_spec};
 use crate::cli::{self, StoppingEvent, Trace};
 use crate::exit::{self, expected};
 
@@ -83,7 +84,7 @@ pub(super) fn child_io(show: bool, stdout_is_taken: bool) -> Io {
 }
 
 /// Records the processes that the options select. `check` may reject a number of processes.
-pub(super) async fn record_target(
+async fn record_target(
     spec: Specification,
     target: &cli::Target,
     all: bool,
@@ -104,6 +105,39 @@ pub(super) async fn record_target(
         reject_stuck(&chosen, &recorder.stops).await?;
     }
     recorder.record_running(chosen).await
+}
+
+/// Records the processes that the options select, and reads the counters of Java programs among them. With `wait`, processes with the
+/// name are awaited.
+pub(super) async fn record_managed(
+    spec: Specification,
+    target: &cli::Target,
+    (all, wait): (bool, bool),
+    conclude: Conclude,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let children = spec.children;
+    let named = target_spec(target)?;
+    if let (true, TargetSpec::Name { user, .. }) = (wait, &named)
+        && let Err(error) = UserFilter(user.as_deref()).check()
+    {
+        return Err(target_error(error, PICK_OR_ALL, output).await);
+    }
+    let recorder = Recorder::open(spec, false, conclude, output).await?;
+    match named {
+        TargetSpec::Port(port) => return recorder.record_at_port(port).await,
+        spec if wait => return recorder.record(Target::Named { spec, all }).await,
+        _ => {}
+    }
+    let chosen = unless(&recorder.stops, choose_managed(target, all, output)).await?;
+    let (dotnet, jvms) = ManagedTarget::split(chosen);
+    if children && let Some(java) = jvms.first() {
+        return Err(exit::usage(format!(
+            "--children reads .NET programs only, and {java} is a Java program"
+        )));
+    }
+    reject_stuck(&dotnet, &recorder.stops).await?;
+    recorder.record(Target::Managed(dotnet, jvms)).await
 }
 
 fn print_request(request: &Request, output: Output) {
