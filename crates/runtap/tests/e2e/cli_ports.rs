@@ -99,7 +99,7 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING_VERBS: [&[&str]; 12] = [
+const WAITING_VERBS: [&[&str]; 13] = [
     &["doctor"],
     &["info"],
     &["env"],
@@ -119,6 +119,7 @@ const WAITING_VERBS: [&[&str]; 12] = [
     &["startup-hook", "/hook.dll"],
     &["tail", "--clrevents", "gc"],
     &["trace"],
+    &["heap"],
 ];
 
 /// Starts a verb that waits at a port of the test; returns its socket.
