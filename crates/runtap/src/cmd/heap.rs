@@ -160,7 +160,12 @@ fn explain(error: HeapError, stops: &Stops) -> anyhow::Error {
         HeapError::Attach(error) => super::jvm::explain(error),
         HeapError::Interrupted => expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), text, None),
         HeapError::NotHprof | HeapError::JavaNotSupported => usage(text),
-        HeapError::NoHeap(_) => expected(exit::FAILED, text, "Wait longer with --timeout.".to_owned()),
+        HeapError::NoHeap(_) => expected(
+            exit::FAILED,
+            text,
+            "Try again: an interrupted session may still have been ending. --timeout waits longer."
+                .to_owned(),
+        ),
         error => error.into(),
     }
 }
