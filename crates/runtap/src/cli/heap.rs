@@ -17,11 +17,11 @@ The program is suspended while its runtime collects all garbage and describes th
 million objects in .NET, more in a JVM. Exit code 5: a part of the heap is missing.
 
 Examples:
-  runtap heap 1234                              to NAME_PID_DATE_TIME.gcdump (.NET) or .hprof (Java)
-  runtap heap 1234 --report                     the objects by type, with what they keep alive
-  runtap heap 1234 --report --path MyApp.Cache  what keeps an object of this type alive
-  runtap heap -n MyService --to heapsnapshot -o my.heapsnapshot
-  runtap heap 1234 --quick                      Java: number and size of the objects by class")]
+  runtap heap 1234                      .NET: a .gcdump file, Java: .hprof
+  runtap heap 1234 --report             the objects by type
+  runtap heap 1234 --report --path MyApp.Cache
+  runtap heap -n MyService -o my.heapsnapshot
+  runtap heap 1234 --quick              Java: number and size by class")]
 pub(crate) struct Heap {
     #[command(flatten)]
     pub(crate) target: Target,
