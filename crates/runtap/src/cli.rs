@@ -9,6 +9,7 @@ mod dump;
 #[cfg(all(test, unix))]
 mod examples;
 mod formats;
+mod heap;
 mod jvm;
 #[cfg_attr(not(target_os = "linux"), path = "cli/no_jvm_agents.rs")]
 mod jvm_agents;
@@ -51,6 +52,7 @@ pub(crate) use self::defer::Deferred;
 pub(crate) use self::demo::{AgentVersion, Demo, DemoJvm, DemoJvmAgent, DemoServe, DemoTrace, DemoVerb};
 pub(crate) use self::dump::Dump;
 pub(crate) use self::formats::{AnyFormat, Content};
+pub(crate) use self::heap::Heap;
 pub(crate) use self::jvm::{Jvm, JvmClock, JvmHq, JvmMode, JvmTracing, JvmVerb, WhenSlow};
 pub(crate) use self::jvm_agents::JvmAgents;
 #[cfg(target_os = "linux")]
@@ -93,6 +95,7 @@ macro_rules! help_template {
   tail           Show events as they happen
   counters       Show or save counters as they change
   dump           Write a core dump
+  heap           Write or show the objects in the heap (also Java)
   list-profiles  List the profiles for 'trace --profile'
 
 \x1b[1m\x1b[4mChange a .NET process:\x1b[0m
@@ -250,6 +253,9 @@ Examples:
     Resume(Deferred<Resume>),
     /// Write a core dump
     Dump(Deferred<Dump>),
+    /// Write or show the objects in the heap (also Java)
+    #[command(visible_alias = "gcdump")]
+    Heap(Deferred<Box<Heap>>),
     /// Load a profiler
     #[command(subcommand)]
     Profiler(Deferred<Profiler>),
@@ -347,6 +353,7 @@ impl Verb {
                 PerfMap::Enable(EnablePerfMap { format, .. }) | PerfMap::Disable(Processes { format, .. }),
             )) => format.format,
             Self::Trace(options) | Self::Collect(options) => AnyFormat::of_result(options.format),
+            Self::Heap(options) => options.format.format,
             Self::Record(options) => options.format.format,
             Self::Replay(options) => options.format.format,
             Self::Test(options) => options.format.format,

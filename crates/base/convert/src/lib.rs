@@ -27,6 +27,7 @@
 //!   [source](source::ProfileSource) of profiles.
 //! - [`repair`]: creates a readable copy of a damaged recording; [`upgrade`]: converts the oldest format of recordings
 //!   to one that newer tools read.
+//! - [`HeapFileFormat`]: the formats of heaps, and writing them.
 //! - [`failure`]: whether an error is the fault of the request, and the next step.
 //!
 //! This crate prints nothing; the texts of [`Note`]s are chosen by the caller.
@@ -37,6 +38,7 @@ mod difference;
 mod error;
 pub mod failure;
 mod format;
+mod heap_file;
 mod note;
 mod plan;
 mod profile;
@@ -50,6 +52,7 @@ pub use self::convert::{Converted, convert, convert_profiles};
 pub use self::difference::write_difference;
 pub use self::error::Error;
 pub use self::format::FileFormat;
+pub use self::heap_file::HeapFileFormat;
 pub use self::note::Note;
 pub use self::plan::{Planned, format_of, free_base, plan, reject_overwriting};
 pub use self::profile::{Profile, finish, method_names, notes};

@@ -64,6 +64,11 @@ impl AddressIndex {
         index
     }
 
+    /// Returns the number of different addresses.
+    pub(crate) fn address_count(&self) -> usize {
+        self.objects.len()
+    }
+
     /// Returns the first object at this address.
     #[inline]
     pub(crate) fn find(&mut self, address: u64) -> Option<ObjectId> {

@@ -1,5 +1,7 @@
 //! Building graphs from addresses, in the order in which runtimes and files describe objects.
 
+use std::sync::Arc;
+
 use crate::addresses::AddressIndex;
 use crate::dense::{Map, set, small};
 use crate::graph::LARGE;
@@ -62,7 +64,7 @@ impl GraphBuilder {
     }
 
     /// Creates a type without an identifier.
-    pub fn add_type(&mut self, name: &str, module: Option<String>) -> TypeId {
+    pub fn add_type(&mut self, name: &str, module: Option<Arc<str>>) -> TypeId {
         self.graph.types.push(TypeName { name: name.to_owned(), module });
         small(self.graph.types.len() - 1)
     }
@@ -80,7 +82,7 @@ impl GraphBuilder {
     }
 
     /// Names a type.
-    pub fn name_type(&mut self, id: TypeId, name: &str, module: Option<String>) {
+    pub fn name_type(&mut self, id: TypeId, name: &str, module: Option<Arc<str>>) {
         set(&mut self.graph.types, id, TypeName { name: name.to_owned(), module });
     }
 
@@ -152,15 +154,9 @@ impl GraphBuilder {
         self.named_root(address, kind, name);
     }
 
-    /// Adds a root whose name is that of its static field, with the name of the type to which the field belongs.
-    pub fn static_root(&mut self, address: u64, kind: RootKind, owner: TypeId, field: String) {
-        self.graph.root_names.push((Some(owner), field));
-        self.named_root(address, kind, Some(small(self.graph.root_names.len() - 1)));
-    }
-
     /// Adds a name that several roots may have. Returns its index.
     pub(crate) fn add_root_name(&mut self, name: String) -> u32 {
-        self.graph.root_names.push((None, name));
+        self.graph.root_names.push(name);
         small(self.graph.root_names.len() - 1)
     }
 
@@ -190,6 +186,8 @@ impl GraphBuilder {
         let Self { mut graph, targets, target_count, declared, roots, dependents, .. } = self;
         graph.starts.push(declared);
         let mut index = AddressIndex::new(&graph.addresses);
+        let repeated = graph.addresses.len().saturating_sub(index.address_count());
+        graph.repeated_addresses = u64::try_from(repeated).unwrap_or(u64::MAX);
         let mut resolved: Vec<(u32, u32)> = Vec::with_capacity(dependents.len());
         for (key, value) in dependents {
             match (index.find(key), index.find(value)) {

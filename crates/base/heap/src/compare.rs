@@ -13,8 +13,8 @@ pub struct TypeChange {
     pub count: [u64; 2],
     /// The sums of their sizes in bytes, before and after.
     pub bytes: [u64; 2],
-    /// What they retain in bytes, before and after.
-    pub retained_bytes: [u64; 2],
+    /// What they retain in bytes, before and after. `None` if the roots of a heap are unknown.
+    pub retained_bytes: [Option<u64>; 2],
 }
 
 impl TypeChange {
@@ -30,6 +30,7 @@ impl TypeChange {
 pub fn compare(before: (&Graph, &[TypeRow]), after: (&Graph, &[TypeRow])) -> Vec<TypeChange> {
     let all = [before.0, after.0].into_iter().flat_map(Graph::types);
     let nameless: BTreeSet<&str> = all.filter(|it| it.module.is_none()).map(|it| it.name.as_str()).collect();
+    let nothing_retained = [before.0, after.0].map(|graph| graph.has_known_roots().then_some(0));
     let mut changes: BTreeMap<(&str, Option<&str>), TypeChange> = BTreeMap::new();
     for (side, (graph, rows)) in [before, after].into_iter().enumerate() {
         for row in rows {
@@ -39,17 +40,15 @@ pub fn compare(before: (&Graph, &[TypeRow]), after: (&Graph, &[TypeRow])) -> Vec
                 name: name.clone(),
                 count: [0; 2],
                 bytes: [0; 2],
-                retained_bytes: [0; 2],
+                retained_bytes: nothing_retained,
             });
-            let sums = [
-                (&mut change.count, row.count),
-                (&mut change.bytes, row.bytes),
-                (&mut change.retained_bytes, row.retained_bytes),
-            ];
-            for (both, value) in sums {
+            for (both, value) in [(&mut change.count, row.count), (&mut change.bytes, row.bytes)] {
                 if let Some(sum) = both.get_mut(side) {
                     *sum = sum.saturating_add(value);
                 }
+            }
+            if let Some(sum) = change.retained_bytes.get_mut(side) {
+                *sum = sum.zip(row.retained_bytes).map(|(sum, retained)| sum.saturating_add(retained));
             }
         }
     }

@@ -57,6 +57,12 @@ impl Dominators {
         at(&self.numbers, object) != 0
     }
 
+    /// Returns the number of an object in the order of the search, in which it is behind its dominator. 0 if no root reaches
+    /// the object.
+    pub(crate) fn number(&self, object: ObjectId) -> u32 {
+        at(&self.numbers, object)
+    }
+
     /// Returns the retained size of an object in bytes: its size and that of all objects that only it keeps alive. 0 if no
     /// root reaches it.
     pub fn retained(&self, object: ObjectId) -> u64 {

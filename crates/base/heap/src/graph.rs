@@ -1,6 +1,6 @@
 //! The graph of a heap as a few arrays: objects are numbers, references a single array in the order of objects.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::RootKind;
 use crate::dense::{Map, at};
@@ -20,7 +20,7 @@ pub struct TypeName {
     /// The full name. Empty if unknown.
     pub name: String,
     /// The file of the module that defines the type. `None` if unknown.
-    pub module: Option<String>,
+    pub module: Option<Arc<str>>,
 }
 
 /// A root: a reference from outside of the heap that keeps an object alive.
@@ -92,10 +92,12 @@ pub struct Graph {
     /// The references that are dependent handles, sorted.
     pub(crate) dependent: Vec<(ObjectId, ObjectId)>,
     pub(crate) roots: Vec<Root>,
-    /// The types to which static fields belong, and the names of roots.
-    pub(crate) root_names: Vec<(Option<TypeId>, String)>,
+    pub(crate) root_names: Vec<String>,
+    /// The indexes of the names of classes that objects represent.
+    pub(crate) represented: Map<ObjectId, u32>,
     pub(crate) weak_references: u64,
     pub(crate) dangling_references: u64,
+    pub(crate) repeated_addresses: u64,
     pub(crate) incomplete: Option<Incomplete>,
 }
 
@@ -183,10 +185,14 @@ impl Graph {
     }
 
     /// Returns the name of a root, such as that of a static field. `None` if it has none.
-    pub fn root_name(&self, root: &Root) -> Option<Cow<'_, str>> {
-        let (owner, name) = self.root_names.get(root.name? as usize)?;
-        let owner = owner.and_then(|it| self.types.get(it as usize)).filter(|it| !it.name.is_empty());
-        Some(owner.map_or_else(|| name.into(), |owner| format!("{}.{name}", owner.name).into()))
+    pub fn root_name(&self, root: &Root) -> Option<&str> {
+        self.root_names.get(root.name? as usize).map(String::as_str)
+    }
+
+    /// Returns the name of the class that an object of type `java.lang.Class` represents. `None` if unknown, and for other
+    /// objects.
+    pub fn represented_class(&self, object: ObjectId) -> Option<&str> {
+        self.root_names.get(*self.represented.get(&object)? as usize).map(String::as_str)
     }
 
     /// Returns the number of weak references, which do not keep objects alive and are not part of the graph.
@@ -197,6 +203,16 @@ impl Graph {
     /// Returns the number of references to addresses without an object. They are not part of the graph.
     pub fn dangling_references(&self) -> u64 {
         self.dangling_references
+    }
+
+    /// Returns the number of objects at an address that an earlier object has. No reference leads to them.
+    pub fn repeated_addresses(&self) -> u64 {
+        self.repeated_addresses
+    }
+
+    /// Whether it is known what keeps objects alive. Without roots, an incomplete graph does not state that.
+    pub fn has_known_roots(&self) -> bool {
+        self.incomplete.is_none() || !self.roots.is_empty()
     }
 
     /// Returns why the graph does not contain the whole heap. `None` if it does.

@@ -15,8 +15,8 @@ pub struct TypeRow {
     /// The sum of their sizes in bytes.
     pub bytes: u64,
     /// What each of them [retains](Dominators::retained) in bytes, without counting an object twice. Without all of them, at
-    /// least that much would be freed.
-    pub retained_bytes: u64,
+    /// least that much would be freed. `None` if the [roots are unknown](Graph::has_known_roots).
+    pub retained_bytes: Option<u64>,
 }
 
 /// The number by which types are sorted, with the largest first.
@@ -53,11 +53,11 @@ impl TypeOrder {
         }
     }
 
-    /// Returns the number of a row.
+    /// Returns the number of a row; 0 if unknown.
     pub fn of(self, row: &TypeRow) -> u64 {
         match self {
             Self::Bytes => row.bytes,
-            Self::Retained => row.retained_bytes,
+            Self::Retained => row.retained_bytes.unwrap_or(0),
             Self::Count => row.count,
         }
     }
@@ -65,8 +65,9 @@ impl TypeOrder {
 
 /// Returns a row for each type that has objects, in the order of types.
 pub fn type_rows(graph: &Graph, dominators: &Dominators) -> Vec<TypeRow> {
+    let retained_bytes = graph.has_known_roots().then_some(0);
     let mut rows: Vec<TypeRow> = (0..small(graph.types().len()))
-        .map(|type_id| TypeRow { type_id, count: 0, bytes: 0, retained_bytes: 0 })
+        .map(|type_id| TypeRow { type_id, count: 0, bytes: 0, retained_bytes })
         .collect();
     for object in 0..graph.object_count() {
         if let Some(row) = rows.get_mut(graph.type_of(object) as usize) {
@@ -84,7 +85,8 @@ pub fn type_rows(graph: &Graph, dominators: &Dominators) -> Vec<TypeRow> {
                 return;
             }
             if *open == 0 {
-                row.retained_bytes = row.retained_bytes.saturating_add(dominators.retained(object));
+                let retained = dominators.retained(object);
+                row.retained_bytes = row.retained_bytes.map(|sum| sum.saturating_add(retained));
             }
             *open += 1;
         }

@@ -100,7 +100,7 @@ fn brackets_become_roots() {
         graph.roots().iter().map(|root| (root.kind, graph.root_name(root), root.object)).collect();
     assert_eq!(
         roots,
-        [(RootKind::StaticField, None, 0), (RootKind::StaticField, Some("App.Käse\u{1f9c0}".into()), 0)]
+        [(RootKind::StaticField, None, 0), (RootKind::StaticField, Some("App.Käse\u{1f9c0}"), 0)]
     );
     assert_eq!(Dominators::new(&graph).retained(0), 24 + 16_384);
     assert!(!Dominators::new(&graph).is_reachable(2));

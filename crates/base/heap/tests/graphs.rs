@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use runtap_heap::{
-    Dominators, Graph, GraphBuilder, RootKind, TypeOrder, compare, path_to_root, root_counts, type_rows,
+    Dominators, Graph, GraphBuilder, Incomplete, RootKind, TypeOrder, compare, path_to_root, root_counts,
+    type_rows,
 };
 
 /// Creates objects `0..count` of two types, at unordered addresses, with sizes of 8 bytes and more.
@@ -82,7 +83,7 @@ proptest! {
                 })
                 .map(|it| graph.size_of(it))
                 .sum();
-            prop_assert_eq!(row.retained_bytes, kept);
+            prop_assert_eq!(row.retained_bytes, Some(kept));
         }
     }
 
@@ -129,7 +130,7 @@ fn long_chains_take_no_stack() {
     assert_eq!(dominators.retained(LENGTH - 1), 24);
     assert_eq!(dominators.immediate(LENGTH - 1), Some(LENGTH - 2));
     let rows = type_rows(&graph, &dominators);
-    assert_eq!((rows.len(), rows[0].retained_bytes), (1, 24 * u64::from(LENGTH)));
+    assert_eq!((rows.len(), rows[0].retained_bytes), (1, Some(24 * u64::from(LENGTH))));
     let path = path_to_root(&graph, |object| object == LENGTH - 1).unwrap();
     assert_eq!(path.objects.len(), LENGTH as usize);
     assert!(graph.memory_bytes() < 40 * LENGTH as usize, "{}", graph.memory_bytes());
@@ -138,7 +139,7 @@ fn long_chains_take_no_stack() {
 #[test]
 fn dependent_handles_keep_values_alive_and_large_objects_have_their_size() {
     let mut builder = GraphBuilder::default();
-    let value = builder.add_type("Value", Some("app".to_owned()));
+    let value = builder.add_type("Value", Some("app".into()));
     for (address, bytes) in [(0x100, 24), (0x200, 5 << 30), (0x300, u64::from(u32::MAX))] {
         builder.object(address, value, bytes);
     }
@@ -153,7 +154,7 @@ fn dependent_handles_keep_values_alive_and_large_objects_have_their_size() {
     assert_eq!(dominators.retained(0), 24 + (5 << 30));
     assert_eq!((dominators.is_reachable(2), graph.size_of(2)), (false, u32::MAX.into()));
     let path = path_to_root(&graph, |object| object == 1).unwrap();
-    assert_eq!((path.objects, graph.root_name(&path.root)), (vec![0, 1], Some("App.Key".into())));
+    assert_eq!((path.objects, graph.root_name(&path.root)), (vec![0, 1], Some("App.Key")));
     assert_eq!(root_counts(&graph)[0].kind.name(), "static");
     assert_eq!(graph.object_at(0x300), Some(2));
 }
@@ -176,6 +177,33 @@ fn references_that_are_missing_at_the_end_are_stated() {
 }
 
 #[test]
+fn objects_at_one_address_are_counted() {
+    let mut builder = GraphBuilder::default();
+    let node = builder.add_type("Node", None);
+    for address in [0x10, 0x20, 0x10, 0x10] {
+        builder.object(address, node, 8);
+        builder.reference(0x10);
+    }
+    let graph = builder.finish();
+    assert_eq!((graph.repeated_addresses(), graph.references_of(3)), (2, &[0][..]));
+}
+
+#[test]
+fn without_roots_an_incomplete_heap_retains_an_unknown_amount() {
+    let whole = graph(4, &[], &[0]);
+    let mut builder = GraphBuilder::default();
+    let a = builder.add_type("A", None);
+    builder.object(0x10, a, 8);
+    builder.incomplete(Incomplete::NoEnd);
+    let part = builder.finish();
+    assert!(whole.has_known_roots() && !part.has_known_roots());
+    let [rows, of_part] = [&whole, &part].map(|it| type_rows(it, &Dominators::new(it)));
+    assert_eq!(of_part[0].retained_bytes, None);
+    let changes = compare((&whole, &rows), (&part, &of_part));
+    assert!(changes.iter().all(|it| it.retained_bytes[1].is_none()), "{changes:?}");
+}
+
+#[test]
 fn growth_is_compared_by_name() {
     let before = graph(4, &[], &[0]);
     let after = graph(9, &[(0, 1)], &[0]);
@@ -183,7 +211,7 @@ fn growth_is_compared_by_name() {
     let changes = compare((&before, &rows_before), (&after, &rows_after));
     let shown: Vec<_> = changes.iter().map(|it| (&*it.name.name, it.count, it.growth())).collect();
     assert_eq!(shown, [("A", [2, 5], 42), ("B", [2, 4], 28)]);
-    assert_eq!(changes[0].retained_bytes, [8, 17]);
+    assert_eq!(changes[0].retained_bytes, [Some(8), Some(17)]);
     assert!(compare((&before, &rows_before), (&before, &rows_before)).is_empty());
     assert_eq!(TypeOrder::Count.of(&rows_after[0]), 5);
 }

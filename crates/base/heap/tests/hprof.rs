@@ -113,8 +113,11 @@ fn dump(version: &str, id_bytes: usize) -> Vec<u8> {
     for (id, name) in [(0x900, "value"), (0x901, "coder"), (0x902, "referent"), (0x903, "next")] {
         w.name(id, name);
     }
-    // A stack frame, which is not needed.
-    w.record(4, &[&[1; 30]]);
+    // A stack of one frame, and a damaged frame.
+    let (frame, method, none) = (w.id(0x700), w.id(0x900), w.id(0));
+    w.record(4, &[&frame, &method, &none, &none, &[0; 8]]);
+    w.record(4, &[&[1; 15]]);
+    w.record(5, &[&[0; 11], &[1], &frame]);
     // This instance is described before its class.
     let next = w.id(0x2020);
     w.instance(0x2000, NODE, &[&next[..], &[0; 4]].concat());
@@ -203,6 +206,11 @@ fn every_record_is_read() {
         assert_eq!((graph.weak_references(), graph.dangling_references()), (1, 2));
         assert_eq!((texts.arrays, texts.texts.len(), texts.texts[0].copies), (2, 1, 2));
         assert_eq!(texts.texts[0].text, "hello");
+        assert_eq!(graph.represented_class(object(NODE)), Some("app.Outer$Node"));
+        assert_eq!(graph.represented_class(object(0x2000)), None);
+        let of_frame =
+            graph.roots().iter().filter(|it| graph.root_name(it) == Some("java.lang.Object.value"));
+        assert_eq!(of_frame.count(), 3, "two variables and a local reference");
         let counts = root_counts(graph);
         assert_eq!(counts.iter().find(|it| it.kind == RootKind::Stack).map(|it| it.count), Some(2));
         assert_eq!(counts.iter().find(|it| it.kind == RootKind::SystemClass).map(|it| it.count), Some(1));

@@ -11,12 +11,13 @@ use serde::Serialize;
 
 pub use crate::dump::DumpDocument;
 pub use crate::findings::{Examined, FindingRow, FindingsDocument};
+pub use crate::heap_file::HeapFileDocument;
 pub use crate::info::{EnvironmentDocument, InfoDocument, JvmInfo, Variable};
 pub use crate::perf_map::{MapFile, PerfMapDocument};
 pub use crate::profiles::{ProfileRow, ProfilesDocument, ProviderRow};
 pub use crate::program::{LicensesDocument, VersionDocument};
 pub use crate::repair::RepairDocument;
-pub use crate::report::{HeapDiffDocument, HeapDocument};
+pub use crate::report::{HeapDiffDocument, HeapDocument, HeapSource};
 pub use crate::router::RouterDocument;
 pub use crate::trace::{TraceDocument, TracedProcess};
 pub use crate::tracepoints::TracepointsDocument;

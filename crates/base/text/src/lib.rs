@@ -35,6 +35,7 @@ mod diff;
 pub mod document;
 mod dump;
 mod findings;
+mod heap_file;
 mod info;
 pub mod json;
 pub mod jvm;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use runtap_convert::source::{Heap, HeapFormat};
 use runtap_heap::hprof::{RepeatedText, RepeatedTexts};
-use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind, TypeOrder};
-use runtap_text::document::{HeapDiffDocument, HeapDocument};
+use runtap_heap::{ClassHistogram, Graph, GraphBuilder, Incomplete, RootKind, TypeOrder};
+use runtap_text::document::{HeapDiffDocument, HeapDocument, HeapFileDocument, HeapSource};
 use runtap_text::{Print, TextOptions, json};
 
 fn heap() -> Heap {
     let mut builder = GraphBuilder::default();
-    let cache = builder.add_type("app.Cache", Some("app".to_owned()));
+    let cache = builder.add_type("app.Cache", Some("app".into()));
     let bytes = builder.add_type("byte[]\u{1b}[2J", None);
     let nameless = builder.type_of(7);
     builder.object(0x1000, cache, 24);
@@ -36,7 +36,7 @@ fn heap() -> Heap {
 }
 
 fn document(heap: Heap, order: TypeOrder, path: Option<&str>) -> HeapDocument {
-    HeapDocument::new(Path::new("a.hprof"), heap, order, path)
+    HeapDocument::new(HeapSource::File(Path::new("a.hprof")), heap, order, path)
 }
 
 fn text(document: &HeapDocument, rows: usize) -> String {
@@ -50,6 +50,7 @@ fn types_and_repeated_texts() {
     insta::assert_snapshot!(text(&document(heap(), TypeOrder::Bytes, None), 9), @r"
     4 objects, 5.0 MB; no root reaches 1 of them (16 B)
     Roots: 1 stack, 1 static
+    Also: 1 object of unknown type
 
     COUNT    SIZE  RETAINED  TYPE
         2  5.0 MB    5.0 MB  byte[]\u{1b}[2J
@@ -98,15 +99,16 @@ fn documents() {
         "matching_objects": 1,
         "root": {"kind": "static", "name": "app.Cache.All"},
         "objects": [{
-            "address": "0x1000", "type": "app.Cache", "module": "app", "bytes": 24, "retained_bytes": 5_000_032,
+            "address": "0x1000", "type": "app.Cache", "module": "app", "class": null, "bytes": 24, "retained_bytes": 5_000_032,
             "dependent": false,
         }],
     });
     let text = serde_json::json!({"text": "hello\n", "truncated": false, "copies": 3, "wasted_bytes": 96});
     let expected = serde_json::json!({
-        "schema": "runtap.heap/1", "file": "a.hprof", "format": "hprof", "kind": "jvm", "objects": 4,
+        "schema": "runtap.heap/1", "file": "a.hprof", "pid": null, "format": "hprof", "kind": "jvm", "objects": 4,
         "bytes": 5_000_048, "complete": true, "incomplete_reason": null, "references": 2, "reachable_objects": 3,
         "reachable_bytes": 5_000_032, "weak_references": 0, "dependent_handles": 1,
+        "dangling_references": 0, "repeated_addresses": 0, "unnamed_objects": 1,
         "roots": [{"kind": "stack", "count": 1}, {"kind": "static", "count": 1}],
         "types_count": 3,
         "types": [{
@@ -148,7 +150,7 @@ fn dropped_events_make_a_heap_incomplete() {
 fn growth_between_two_heaps() {
     let before = heap();
     let mut builder = GraphBuilder::default();
-    let cache = builder.add_type("app.Cache", Some("app".to_owned()));
+    let cache = builder.add_type("app.Cache", Some("app".into()));
     for n in 0..3 {
         builder.object(0x1000 + 0x20 * n, cache, 24);
     }
@@ -173,4 +175,55 @@ fn growth_between_two_heaps() {
     let mut text = Vec::new();
     diff.print(&mut text, &TextOptions::default()).unwrap();
     assert!(text.ends_with(b"each type are equal.\n"));
+}
+
+#[test]
+fn sums_by_class_state_that_references_are_unknown() {
+    let text_of_jvm = b" num     #instances         #bytes  class name (module)
+-------------------------------------------------------
+   1:             2             96  [B (java.base@17.0.15)
+   2:             3             48  shop.Order
+Total             5            144
+";
+    let histogram = ClassHistogram::parse(text_of_jvm).unwrap();
+    let document = HeapDocument::of_classes(HeapSource::Process(7), histogram, TypeOrder::Count);
+    insta::assert_snapshot!(text(&document, 9), @r"
+    5 objects, 144 B
+    Roots: unknown
+
+    COUNT  SIZE  RETAINED  TYPE
+        3  48 B         ?  shop.Order
+        2  96 B         ?  java.base!byte[]
+    ");
+    let json = serde_json::to_value(&document).unwrap();
+    assert_eq!((&json["file"], &json["pid"]), (&serde_json::Value::Null, &7.into()));
+    for unknown in ["references", "reachable_objects", "dangling_references", "repeated_texts"] {
+        assert_eq!(json[unknown], serde_json::Value::Null, "{unknown}");
+    }
+    assert_eq!(document.missing(), None);
+    let truncated = ClassHistogram::parse(&text_of_jvm[..200]).unwrap();
+    let document = HeapDocument::of_classes(HeapSource::Process(0), truncated, TypeOrder::Bytes);
+    assert_eq!(document.missing(), Some("the reply ends before the line with the totals"));
+}
+
+#[test]
+fn a_written_file() {
+    let mut document =
+        HeapFileDocument::new("dotnet", 7, "app".to_owned(), std::time::Duration::from_millis(1234));
+    document.set_file(Some(Path::new("a\u{1b}.gcdump")), "gcdump", 5_000_000);
+    let text = |document: &HeapFileDocument| {
+        let mut text = Vec::new();
+        document.print(&mut text, &TextOptions::default()).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    assert_eq!(text(&document), "a\\u{1b}.gcdump  5.0 MB as gcdump  in 1.2 s\n");
+    document.set_heap(&Heap { lost: 2, ..heap() });
+    assert_eq!(text(&document), "a\\u{1b}.gcdump  5.0 MB as gcdump  4 objects of 5.0 MB  in 1.2 s\n");
+    let expected = serde_json::json!({
+        "schema": "runtap.heap.file/1", "pid": 7, "name": "app", "kind": "dotnet", "path": "a\u{1b}.gcdump",
+        "format": "gcdump", "bytes": 5_000_000, "objects": 4, "heap_bytes": 5_000_048, "complete": false,
+        "incomplete_reason": "the target dropped 2 events; objects or references may be missing",
+        "duration_ns": 1_234_000_000,
+    });
+    assert_eq!(serde_json::to_value(&document).unwrap(), expected);
 }

@@ -7,6 +7,8 @@
 //!
 //! Sources: `ClrEtwAll.man`, and `eventtrace_bulktype.cpp` and `eventtrace_gcheap.cpp` of dotnet/runtime.
 
+use std::sync::Arc;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind};
@@ -51,7 +53,7 @@ pub struct HeapEvents {
     types: HashMap<u64, (String, u64), RandomState>,
     /// The ids of types in the order in which they were sent.
     type_order: Vec<u64>,
-    modules: HashMap<u64, String, RandomState>,
+    modules: HashMap<u64, Arc<str>, RandomState>,
     /// The number of the last collection that started.
     collection: Option<u32>,
     /// The number of the collection that describes the heap; `None` if its start was not recorded.
@@ -87,6 +89,16 @@ impl HeapEvents {
         Self::default()
     }
 
+    /// Whether the description of the heap has ended: the rest of the recording only adds names of modules.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Returns the number of objects so far.
+    pub fn object_count(&self) -> u32 {
+        self.builder.object_count()
+    }
+
     /// Returns the graph at the end of the recording. `None` if the recording describes no heap.
     pub fn finish(mut self) -> Option<Graph> {
         if !self.has_objects {
@@ -113,7 +125,7 @@ impl HeapEvents {
     fn event(&mut self, provider: &str, id: u32, event: &Event<'_>) -> Result<(), DecodeError> {
         if let Some(module) = ModuleEvent::decode(provider, id, event.payload)? {
             if let Some(name) = module.short_name() {
-                self.modules.insert(module.module_id, name);
+                self.modules.insert(module.module_id, name.into());
             }
             return Ok(());
         }
@@ -252,12 +264,12 @@ impl HeapEvents {
                 38 => {
                     r.u64("GCRootID")?;
                     let object = r.u64("ObjectID")?;
-                    let type_id = r.u64("TypeID")?;
+                    // The type of the object: the event does not state the class of the field.
+                    r.u64("TypeID")?;
                     let is_of_thread = r.u32("Flags")? & THREAD_STATIC != 0;
                     let field = r.utf16z("FieldName")?.to_string();
                     let kind = if is_of_thread { RootKind::ThreadStaticField } else { RootKind::StaticField };
-                    let owner = self.builder.type_of(type_id);
-                    self.builder.static_root(object, kind, owner, field);
+                    self.builder.root(object, kind, Some(field).filter(|field| !field.is_empty()));
                 }
                 36 => {
                     r.u64("GCRootID")?;

@@ -31,7 +31,7 @@ fn counts(graph: &Graph) -> BTreeMap<String, (u64, u64, u64)> {
         .iter()
         .map(|row| {
             let name = graph.types()[row.type_id as usize].name.clone();
-            (name, (row.count, row.bytes, row.retained_bytes))
+            (name, (row.count, row.bytes, row.retained_bytes.unwrap_or(0)))
         })
         .collect()
 }
@@ -78,7 +78,7 @@ fn known_heap(runtime: &str) -> Result<(), Skip> {
     let path = path_to_root(&graph, is_link).unwrap();
     let field = graph.root_name(&path.root);
     assert!(
-        path.root.kind != RootKind::StaticField || field.as_deref().is_some_and(|it| it.contains('.')),
+        path.root.kind != RootKind::StaticField || field.is_some_and(|it| !it.contains('.')),
         "{path:?} {field:?}"
     );
     let module = graph.types().iter().find(|it| it.name == "BigHeap.ChainLink").unwrap().module.clone();
@@ -213,8 +213,7 @@ fn a_heap_is_built_from_its_events() {
     assert!(graph.is_dependent(0, 1));
     assert_eq!(graph.weak_references(), 1);
     let kinds: Vec<_> = graph.roots().iter().map(|root| (root.kind, graph.root_name(root))).collect();
-    let expected =
-        [(RootKind::PinnedHandle, None), (RootKind::ThreadStaticField, Some("App.Node.Current".into()))];
+    let expected = [(RootKind::PinnedHandle, None), (RootKind::ThreadStaticField, Some("Current"))];
     assert_eq!(kinds, expected);
     assert!(counts(&graph).contains_key("App.Node"));
 }

@@ -25,6 +25,7 @@ mod event;
 mod files;
 #[cfg_attr(windows, path = "guard/windows.rs")]
 mod guard;
+pub mod heap;
 mod host;
 mod java;
 mod job;

@@ -115,7 +115,11 @@ impl Client {
         self.request_within(request, self.timeouts.reply).await
     }
 
-    async fn request_within(&self, request: &Request, limit: Duration) -> Result<Reply, AttachError> {
+    pub(crate) async fn request_within(
+        &self,
+        request: &Request,
+        limit: Duration,
+    ) -> Result<Reply, AttachError> {
         if request.version_needed()? == Version::Two {
             let version = self.send(&Request::version(), Version::One, self.timeouts.reply).await?;
             if version_of(&version) == Version::One {

@@ -147,6 +147,22 @@ pub enum AttachError {
         /// The text of the reply.
         message: String,
     },
+    /// There is no folder where the JVM can write its heap and other users cannot replace the file.
+    #[error("no directory is suitable for process {pid} to write its heap to: {reason}")]
+    NoDumpFolder {
+        /// The process ID.
+        pid: u32,
+        /// The reason for each folder.
+        reason: String,
+    },
+    /// The JVM has not written its heap.
+    #[error("the JVM of process {pid} did not write its heap: {}", if text.is_empty() { "it states no reason" } else { text })]
+    NotDumped {
+        /// The process ID.
+        pid: u32,
+        /// The text of its reply.
+        text: String,
+    },
     /// The agent was loaded, and reports why it does not start.
     #[error("the agent in process {pid} did not start: {why}")]
     AgentRefused {

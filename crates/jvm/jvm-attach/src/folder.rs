@@ -27,7 +27,15 @@ pub(crate) fn open(jvm: &Jvm, path: &str) -> io::Result<Folder> {
 /// Opens a folder below a root for code that is going to be executed as a user: no other user may be able to
 /// replace files in it, and the file system must allow execution.
 pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> Result<Folder, FolderProblem> {
-    let path = path.as_ref();
+    open_safe(root, user, path.as_ref(), true)
+}
+
+/// Opens a folder below a root for data of a user: no other user may be able to replace files in it.
+pub(crate) fn open_for_data(root: &Root, user: u32, path: impl AsRef<Path>) -> Result<Folder, FolderProblem> {
+    open_safe(root, user, path.as_ref(), false)
+}
+
+fn open_safe(root: &Root, user: u32, path: &Path, for_code: bool) -> Result<Folder, FolderProblem> {
     let unfit = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     // The owner of `/` controls everything; in a user namespace, that user's number is not 0.
     let top = root.open(Path::new("/"), POINT);
@@ -43,7 +51,7 @@ pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> R
         return Err(unfit(&"other users can replace files in it"));
     }
     let mount = rustix::fs::fstatvfs(&opened).map_err(|error| unfit(&io::Error::from(error)))?;
-    if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+    if for_code && mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(unfit(&"mounted with noexec"));
     }
     if mount.f_flag.contains(StatVfsMountFlags::RDONLY) {

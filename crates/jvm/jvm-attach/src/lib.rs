@@ -20,7 +20,7 @@
 //!
 //! - [`codec`]: encoding of requests and decoding of replies, without I/O.
 //! - [`Jvm`]: an examined process. [`Client`]: sends it commands. [`PlacedLibrary`]: a library where the JVM can
-//!   load it. [`keep`]: a persistent library, for JVMs that are started later.
+//!   load it. [`keep`]: a persistent library, for JVMs that are started later. [`HeapDumpFile`]: the heap of a JVM.
 //! - [`AgentLibrary`] and [`AgentOptions`]: runtap's agent, which [`Client::load_agent`] loads into a running JVM, and
 //!   [`with_agent`] into the JVMs of a command.
 //!
@@ -56,6 +56,8 @@ pub mod fuzzing {
     }
 }
 #[cfg(target_os = "linux")]
+mod heap;
+#[cfg(target_os = "linux")]
 mod identity;
 #[cfg(target_os = "linux")]
 mod jvm;
@@ -77,6 +79,7 @@ pub use self::{
     agent::{AGENT_NAME, AgentLibrary, AgentOptions, agent_file_name},
     client::{Client, Timeouts},
     error::AttachError,
+    heap::HeapDumpFile,
     jvm::{Jvm, switch_in},
     kept::keep,
     launch::{JAVA_TOOL_OPTIONS, built_for_musl, is_java, with_agent},

@@ -14,7 +14,7 @@ use runtap_transport::Folder;
 use runtap_transport::linux::Root;
 use rustix::fs::{FileType, FlockOperation, Mode};
 
-use crate::folder::{READ_FOLDER, open_for_code};
+use crate::folder::{FolderProblem, READ_FOLDER, open_for_code, open_for_data};
 
 /// The parent folders, in the order in which they are tried. The first two are on disks; the third is in memory,
 /// and exists in most containers.
@@ -43,11 +43,25 @@ impl PrivateFolder {
         Self::first(root, user, Ok)
     }
 
+    /// Creates a folder for data in the first suitable parent, which need not allow execution. Fails with the reason for
+    /// each parent.
+    pub(crate) fn for_data(root: &Root, user: u32) -> Result<Self, String> {
+        Self::first_of(|parent| open_for_data(root, user, parent), user, Ok)
+    }
+
     /// Creates a folder like [`below`](Self::below), in the first parent where `act` succeeds with it.
     pub(crate) fn first<T>(root: &Root, user: u32, act: impl Fn(Self) -> io::Result<T>) -> Result<T, String> {
+        Self::first_of(|parent| open_for_code(root, user, parent), user, act)
+    }
+
+    fn first_of<T>(
+        open: impl Fn(&str) -> Result<Folder, FolderProblem>,
+        user: u32,
+        act: impl Fn(Self) -> io::Result<T>,
+    ) -> Result<T, String> {
         let mut reasons = Vec::new();
         for parent in PARENTS {
-            let done = open_for_code(root, user, parent).and_then(|folder| {
+            let done = open(parent).and_then(|folder| {
                 // Errors are ignored: a folder that cannot be removed remains.
                 let _ = remove_stale(&folder, user);
                 let created = Self::create(user, parent, folder).and_then(&act);
@@ -88,6 +102,12 @@ impl PrivateFolder {
         &self.path
     }
 
+    /// Removes the folder, which must be empty.
+    pub(crate) fn delete(&self) {
+        // The folder is identified by descriptors, so nothing is removed elsewhere if the name was reused.
+        let _ = self.folder.remove_folder(self.name.as_ref());
+    }
+
     /// Returns the open folder.
     pub(crate) fn inside(&self) -> &Folder {
         &self.inside
@@ -96,8 +116,7 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // The folder is identified by descriptors, so nothing is removed elsewhere if the name was reused.
-        let _ = self.folder.remove_folder(self.name.as_ref());
+        self.delete();
     }
 }
 

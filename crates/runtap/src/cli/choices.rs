@@ -123,6 +123,7 @@ named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(runtap_sinks::counters::CounterFormat, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(runtap_convert::HeapFileFormat, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Detail, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(runtap_heap::TypeOrder, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Style, Self::ALL.into_iter(), |_| None, Self::aliases);
@@ -152,6 +153,7 @@ mod tests {
         each_is_found::<Detail>();
         each_is_found::<Style>();
         each_is_found::<runtap_heap::TypeOrder>();
+        each_is_found::<runtap_convert::HeapFileFormat>();
         each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();
         each_is_found::<Buffering>();

@@ -12,6 +12,7 @@ mod dump;
 mod env;
 mod events;
 mod failure;
+mod heap;
 mod info;
 mod inspect;
 mod interrupt;
@@ -119,6 +120,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         Verb::SetEnv(options) => at_once(set_env::run(&options, output), output),
         Verb::Resume(options) => at_once(resume::run(&options, output), output),
         Verb::Dump(options) => on_processes(dump::run(&options, output), output),
+        Verb::Heap(options) => on_processes(heap::run(&options, output), output),
         Verb::Profiler(Deferred(options)) => at_once(profiler::run(options, output), output),
         #[cfg(unix)]
         Verb::PerfMap(Deferred(options)) => at_once(perf_map::run(options, output), output),

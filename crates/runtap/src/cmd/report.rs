@@ -9,7 +9,7 @@ use runtap_convert::finish;
 use runtap_convert::source::{Recording, is_heap_file, read_heap};
 use runtap_model::View;
 use runtap_nettrace::{Observe, StreamItem};
-use runtap_text::document::{HeapDocument, ReportDocument};
+use runtap_text::document::{HeapDocument, HeapSource, ReportDocument};
 use runtap_text::{Output, Print, TextOptions, advice, conversion_message};
 
 use super::jvm;
@@ -35,6 +35,10 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
         return jvm::report_kind(&operand, options, output);
     }
     let is_heap = options.kind.is_empty() && is_heap_file(&options.file);
+    if options.kind.is_empty() && !is_heap {
+        // A missing file is the more likely mistake than a missing KIND.
+        Recording::open(&options.file)?;
+    }
     let kind = if is_heap { ReportKind::Heap } else { cli::report_kind(&options.kind)? };
     if (options.view.is_some() || options.inclusive) && kind != ReportKind::Cpu {
         return Err(usage("--view and --inclusive apply only to report cpu; all other reports count events"));
@@ -110,7 +114,8 @@ impl Reporter<'_> {
     fn heap(&self) -> anyhow::Result<u8> {
         let Self { options, output, .. } = self;
         let (order, path) = (options.sort.unwrap_or_default(), options.path.as_deref());
-        let mut report = HeapDocument::new(&options.file, read_heap(&options.file)?, order, path);
+        let mut report =
+            HeapDocument::new(HeapSource::File(&options.file), read_heap(&options.file)?, order, path);
         report.limit(options.number.filter(|_| output.json()).unwrap_or(usize::MAX));
         output.show_with(&report, &table_options(options.number, *output))?;
         let Some(reason) = report.missing() else { return Ok(exit::OK) };

@@ -99,7 +99,7 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING_VERBS: [&[&str]; 15] = [
+const WAITING_VERBS: [&[&str]; 16] = [
     &["doctor"],
     &["info"],
     &["env"],
@@ -122,6 +122,7 @@ const WAITING_VERBS: [&[&str]; 15] = [
     &["counters"],
     &["counters", "monitor"],
     &["counters", "collect"],
+    &["heap"],
 ];
 
 /// Starts a verb that waits at a port of the test; returns its socket.

@@ -520,6 +520,7 @@ fn heaps_are_reported_from_recordings_and_heap_graphs() {
 
     for (arguments, error) in [
         (&["report", &*recording][..], "a value is required for '<KIND>'"),
+        (&["report", "nosuch.hprof"], "nosuch.hprof"),
         (&["report", &*recording, "gc", "--sort", "count"], "--sort and --path apply only to report heap"),
         (&["report", &*graph, "gc"], "is a heap graph (gcdump), not a recording"),
     ] {

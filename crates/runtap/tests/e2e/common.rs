@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every verb that sends a request to one process.
-pub(crate) const VERBS: [&[&str]; 15] = [
+pub(crate) const VERBS: [&[&str]; 16] = [
     &["info"],
     &["env"],
     &["doctor"],
@@ -32,6 +32,7 @@ pub(crate) const VERBS: [&[&str]; 15] = [
     &["tail"],
     &["counters", "monitor"],
     &["counters", "collect"],
+    &["heap"],
 ];
 
 /// Returns `runtap` with these arguments, as a script would run it.

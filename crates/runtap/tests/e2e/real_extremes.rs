@@ -267,6 +267,14 @@ fn try_resuming(target: &Trial) {
             target.check_survival(verb, &texts(&[&counters[..], &["--duration", "50ms"]].concat()));
         }
     }
+    for heap in [
+        vec!["--report", "--sort", "retained", "--number", "1", "--buffersize", "1"],
+        vec!["--report", "--path", "0x1", "--buffersize", "4294967295"],
+        vec!["--to", "dot", "-o", "/dev/null", "--timeout", "0s"],
+        vec!["--quick"],
+    ] {
+        target.check_survival(&["heap"], &texts(&heap));
+    }
     target.check_survival(&["resume"], &texts(&["--duration", "0"]));
     target.check_survival(&["resume"], &texts(&["--duration", "99999999999h"]));
 }

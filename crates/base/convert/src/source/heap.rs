@@ -1,6 +1,7 @@
 //! Graphs of heaps in files of any kind: heap dumps of JVMs (hprof), of .NET programs (gcdump), and recordings with the
 //! events that describe a heap.
 
+use std::fs::File;
 use std::path::Path;
 
 use runtap_clr::HeapEvents;
@@ -68,7 +69,19 @@ pub struct Heap {
 /// # Errors
 /// If the file cannot be read, or is neither a heap dump nor a recording.
 pub fn read_heap(path: &Path) -> Result<Heap, Error> {
-    let mut recording = Recording::open(path)?;
+    heap_of(Recording::open(path)?)
+}
+
+/// Reads the heap in an open file. `shown` is its path in messages.
+///
+/// # Errors
+/// See [`read_heap`].
+pub fn read_opened_heap(file: File, shown: &Path) -> Result<Heap, Error> {
+    heap_of(Recording::of(file, shown.to_owned()))
+}
+
+fn heap_of(mut recording: Recording) -> Result<Heap, Error> {
+    let path = recording.path().to_owned();
     let mut format = None;
     let (mut hprof, mut gcdump, mut events) = (HprofReader::new(), GcDumpReader::new(), HeapEvents::new());
     recording.chunks(|recording, chunk| {
@@ -84,7 +97,7 @@ pub fn read_heap(path: &Path) -> Result<Heap, Error> {
                 return recording.items(chunk, &mut |item| events.item(item));
             }
         };
-        fed.map_err(|error| Error::Heap { path: path.to_owned(), error })
+        fed.map_err(|error| Error::Heap { path: path.clone(), error })
     })?;
     let format = format.unwrap_or(HeapFormat::Recording);
     let (graph, texts) = match format {
@@ -93,7 +106,7 @@ pub fn read_heap(path: &Path) -> Result<Heap, Error> {
             (dump.graph, Some(dump.texts))
         }
         HeapFormat::GcDump => {
-            let graph = gcdump.finish().map_err(|error| Error::Heap { path: path.to_owned(), error })?;
+            let graph = gcdump.finish().map_err(|error| Error::Heap { path, error })?;
             (graph, None)
         }
         HeapFormat::Recording => {
@@ -111,7 +124,7 @@ pub fn read_heap(path: &Path) -> Result<Heap, Error> {
 
 /// Whether a file contains only a heap, according to its first bytes. False for files that can be read only once.
 pub fn is_heap_file(path: &Path) -> bool {
-    let Ok(file) = std::fs::File::open(path) else { return false };
+    let Ok(file) = File::open(path) else { return false };
     if !file.metadata().is_ok_and(|meta| meta.is_file()) {
         return false;
     }

@@ -37,7 +37,7 @@ mod recording;
 pub use chunks::{chunks, inspect, inspect_opened, open_input};
 pub use error::Error;
 pub use foreign::ForeignFile;
-pub use heap::{Heap, HeapFormat, is_heap_file, read_heap};
+pub use heap::{Heap, HeapFormat, is_heap_file, read_heap, read_opened_heap};
 pub use profiles::{ProfileForm, ProfileSource, SourceProfile, has_view};
 pub use recording::{Partial, Reason, Recording};
 pub use runtap_os::compressed::{Compression, Input, MaxSize, TooLarge};

@@ -1,5 +1,7 @@
 //! From the nodes of a file to a graph: nodes in brackets become roots.
 
+use std::sync::Arc;
+
 use crate::dense::at;
 use crate::gcdump::nodes::Nodes;
 use crate::{Graph, GraphBuilder, RootKind};
@@ -71,7 +73,7 @@ pub(super) fn build(nodes: &Nodes<'_>, root: u32, mut builder: GraphBuilder) -> 
     let types: Vec<u32> = nodes
         .types
         .iter()
-        .map(|it| builder.add_type(without_magnitude(&it.name), it.module.clone()))
+        .map(|it| builder.add_type(without_magnitude(&it.name), it.module.as_deref().map(Arc::from)))
         .collect();
     let mut addresses = Vec::new();
     for number in (0..nodes.count()).filter(|number| is_object(*number)) {

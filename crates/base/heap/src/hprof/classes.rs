@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::dense::{Map, small};
-use crate::{GraphBuilder, TypeId};
+use crate::{GraphBuilder, ObjectId, TypeId};
 
 /// The greatest number of superclasses. Longer chains are cycles.
 const MAX_SUPERCLASSES: usize = 1 << 12;
@@ -110,7 +110,7 @@ impl Classes {
         }
     }
 
-    fn name(&self, id: u64) -> &[u8] {
+    pub(super) fn name(&self, id: u64) -> &[u8] {
         let range = self.names.get(&id).cloned().unwrap_or_default();
         self.texts.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
@@ -132,6 +132,20 @@ impl Classes {
                 type_id
             });
             graph.merge_type(type_id, first);
+        }
+    }
+
+    /// States which classes objects represent: pairs of an object and the id of its class.
+    pub(super) fn name_class_objects(&self, objects: &[(ObjectId, u64)], graph: &mut GraphBuilder) {
+        // Any number of classes may have one name, which is stored once.
+        let mut indexes: Map<u64, u32> = Map::default();
+        for (object, class) in objects {
+            let Some(name) = self.class_names.get(class).filter(|name| self.names.contains_key(*name)) else {
+                continue;
+            };
+            let index =
+                *indexes.entry(*name).or_insert_with(|| graph.add_root_name(source_name(self.name(*name))));
+            graph.graph.represented.insert(*object, index);
         }
     }
 
@@ -267,7 +281,7 @@ impl Classes {
 
 /// Turns the internal name of a class, such as `[Ljava/lang/String;`, into that of Java source, such as
 /// `java.lang.String[]`.
-fn source_name(internal: &[u8]) -> String {
+pub(crate) fn source_name(internal: &[u8]) -> String {
     let dimensions = internal.iter().take(MAX_DIMENSIONS).take_while(|byte| **byte == b'[').count();
     let element = internal.get(dimensions..).unwrap_or_default();
     let text = String::from_utf8_lossy(element.get(..MAX_NAME).unwrap_or(element));

@@ -10,12 +10,14 @@
 //! - Contents of arrays are compared with each other to find [`RepeatedText`]s, and then dropped.
 
 mod classes;
+mod frames;
 mod segment;
 mod sizes;
 mod texts;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader};
 
+pub(crate) use self::classes::source_name;
 pub use self::texts::{RepeatedText, RepeatedTexts};
 use crate::hprof::segment::DumpBuilder;
 use crate::{Graph, Incomplete};
@@ -24,11 +26,15 @@ use crate::{Graph, Incomplete};
 pub const MAGIC: &[u8] = b"JAVA PROFILE 1.0.";
 /// The longest version, with its NUL.
 const MAX_VERSION: usize = 32;
+/// The longest stack that is kept, in bytes.
+const MAX_STACK: u32 = 1 << 20;
 /// The longest text that is kept, in bytes. A class file cannot contain a longer one.
 const MAX_NAME: u32 = 1 << 16;
 
 const UTF8: u8 = 0x01;
 const LOAD_CLASS: u8 = 0x02;
+const FRAME: u8 = 0x04;
+const STACK: u8 = 0x05;
 const HEAP_DUMP: u8 = 0x0c;
 const HEAP_DUMP_SEGMENT: u8 = 0x1c;
 const HEAP_DUMP_END: u8 = 0x2c;
@@ -187,11 +193,22 @@ impl DumpBuilder {
             }
             LOAD_CLASS if length <= MAX_NAME => {
                 let mut record = r.sub(length as usize, "class")?;
-                record.bytes(4, "class serial number")?;
+                let serial = u32::from_be_bytes(record.array("class serial number")?);
                 let class = self.id(&mut record, "class id")?;
                 record.bytes(4, "stack trace serial number")?;
                 let name = self.id(&mut record, "class name id")?;
                 self.classes.load(class, name);
+                self.frames.load_class(serial, name);
+                Expected::Record
+            }
+            FRAME if length <= MAX_NAME => {
+                let id_bytes = self.id_bytes();
+                self.frames.add_frame(&mut r.sub(length as usize, "frame")?, id_bytes);
+                Expected::Record
+            }
+            STACK if length <= MAX_STACK => {
+                let id_bytes = self.id_bytes();
+                self.frames.add_stack(&mut r.sub(length as usize, "stack")?, id_bytes);
                 Expected::Record
             }
             _ => Expected::Skip { left: length.into() },

@@ -3,10 +3,11 @@
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use crate::hprof::classes::{Classes, MAX_LAYOUT_FIELDS, REFERENCE, Special, array_name, size_of_type};
+use crate::hprof::frames::Frames;
 use crate::hprof::sizes::{Shape, Sizes};
 use crate::hprof::texts::Texts;
 use crate::hprof::{HeapDump, beyond_record};
-use crate::{GraphBuilder, Incomplete, RootKind, TypeId};
+use crate::{GraphBuilder, Incomplete, ObjectId, RootKind, TypeId};
 
 /// The greatest size of the data of an instance in bytes. A class has at most 65,535 fields in each of its superclasses.
 const MAX_INSTANCE: u32 = 1 << 24;
@@ -47,6 +48,7 @@ fn root_kind(tag: u8) -> Option<(RootKind, usize)> {
 pub(super) struct DumpBuilder {
     pub(super) graph: GraphBuilder,
     pub(super) classes: Classes,
+    pub(super) frames: Frames,
     /// Whether the heap is in a record that needs no end marker.
     pub(super) is_old_dump: bool,
     sizes: Sizes,
@@ -57,6 +59,8 @@ pub(super) struct DumpBuilder {
     class_type: Option<TypeId>,
     /// Instances that are in the dump before their class: address, class, data and the offset of that in the file.
     early: Vec<(u64, u64, Box<[u8]>, u64)>,
+    /// The objects that represent classes, with the ids of these classes.
+    class_objects: Vec<(ObjectId, u64)>,
     /// The elements of an array of references that have not been read yet.
     elements_left: u64,
     /// The bytes of an array that are not needed.
@@ -67,6 +71,10 @@ impl DumpBuilder {
     pub(super) fn set_id_bytes(&mut self, bytes: u8) {
         self.id_bytes = bytes;
         self.classes.set_id_bytes(bytes);
+    }
+
+    pub(super) fn id_bytes(&self) -> u8 {
+        self.id_bytes
     }
 
     #[inline]
@@ -146,8 +154,14 @@ impl DumpBuilder {
                 if kind == RootKind::JniGlobal {
                     self.id(r, "JNI reference")?;
                 }
-                r.bytes(more, "thread of a root")?;
-                self.graph.root(object, kind, None);
+                let mut origin = Reader::at(r.bytes(more, "thread of a root")?, 0);
+                let mut name = None;
+                if matches!(kind, RootKind::Stack | RootKind::JniLocal) {
+                    let thread = u32::from_be_bytes(origin.array("thread of a root")?);
+                    let frame = u32::from_be_bytes(origin.array("frame of a root")?);
+                    name = self.frames.root_name(thread, frame, &self.classes, &mut self.graph);
+                }
+                self.graph.named_root(object, kind, name);
                 Ok(())
             }
         }
@@ -306,6 +320,7 @@ impl DumpBuilder {
             graph.reference(target);
         }
         if let Some(object) = graph.object_count().checked_sub(1) {
+            self.class_objects.push((object, class));
             self.sizes.add_static_fields(object, references, value_bytes);
         }
         Ok(())
@@ -346,6 +361,7 @@ impl DumpBuilder {
             self.graph.incomplete(Incomplete::TooMany { subject, limit: MAX_LAYOUT_FIELDS });
         }
         self.classes.name_types(&mut self.graph);
+        self.classes.name_class_objects(&self.class_objects, &mut self.graph);
         let class_type = self.classes.class_of_classes().map(|class| (self.graph.type_of(class), class));
         if let Some((type_id, class)) = class_type
             && let Some(layout) = self.classes.layout_id(class)

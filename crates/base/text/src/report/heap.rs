@@ -5,32 +5,39 @@ use std::path::Path;
 
 use runtap_clr::report::ReportKind;
 use runtap_convert::source::{Heap, Reason};
-use runtap_heap::{Dominators, Graph, Incomplete, TypeName, TypeOrder, path_to_root, root_counts, type_rows};
+use runtap_heap::{ClassHistogram, Dominators, Graph, Incomplete, TypeOrder, root_counts, type_rows};
 use runtap_model::order::sort_by_key;
 use serde::Serialize;
 
+use super::heap_path::HeapPath;
 use crate::advice;
 use crate::document::Partial;
 use crate::units::{Bytes, Count, Things};
-use crate::{Clean, Column, Print, Table, TextOptions};
+use crate::{Column, Print, Table, TextOptions};
 
 /// The document `runtap.heap/1`.
 #[derive(Debug, Serialize)]
 pub struct HeapDocument {
     schema: &'static str,
-    file: String,
+    /// `None` for the heap of a process.
+    file: Option<String>,
+    pid: Option<u64>,
     format: &'static str,
     kind: &'static str,
     objects: u64,
     bytes: u64,
     complete: bool,
     incomplete_reason: Option<String>,
-    references: usize,
+    /// `None`, like all that follows from references, for sums by class.
+    references: Option<usize>,
     /// `None`, like all retained sizes, if the roots are missing from an incomplete heap.
     reachable_objects: Option<u64>,
     reachable_bytes: Option<u64>,
-    weak_references: u64,
-    dependent_handles: usize,
+    weak_references: Option<u64>,
+    dependent_handles: Option<usize>,
+    dangling_references: Option<u64>,
+    repeated_addresses: Option<u64>,
+    unnamed_objects: u64,
     roots: Vec<RootRow>,
     types_count: usize,
     types: Vec<TypeRow>,
@@ -78,11 +85,11 @@ struct TextRow {
 impl HeapDocument {
     /// Creates the document for a heap. Computes what each object keeps alive. `path_to` is the name of a type, or the
     /// hexadecimal address of an object, to which the document contains a path from a root.
-    pub fn new(file: &Path, heap: Heap, order: TypeOrder, path_to: Option<&str>) -> Self {
+    pub fn new(source: HeapSource<'_>, heap: Heap, order: TypeOrder, path_to: Option<&str>) -> Self {
         let reason = incomplete_reason(&heap);
         let Heap { format, graph, texts, lost, partial } = heap;
         let dominators = Dominators::new(&graph);
-        let has_roots = reason.is_none() || !graph.roots().is_empty();
+        let has_roots = graph.has_known_roots() && (reason.is_none() || !graph.roots().is_empty());
         let mut rows = type_rows(&graph, &dominators);
         sort_by_key(&mut rows, |row| std::cmp::Reverse(order.of(row)));
         let types: Vec<TypeRow> = rows
@@ -91,27 +98,31 @@ impl HeapDocument {
                 let of_type = graph.types().get(row.type_id as usize);
                 TypeRow {
                     name: of_type.map(|it| it.name.clone()).filter(|name| !name.is_empty()),
-                    module: of_type.and_then(|it| it.module.clone()),
+                    module: of_type.and_then(|it| it.module.as_deref().map(str::to_owned)),
                     count: row.count,
                     bytes: row.bytes,
-                    retained_bytes: has_roots.then_some(row.retained_bytes),
+                    retained_bytes: row.retained_bytes.filter(|_| has_roots),
                 }
             })
             .collect();
         Self {
             schema: "runtap.heap/1",
-            file: file.display().to_string(),
+            file: source.file(),
+            pid: source.pid(),
             format: format.name(),
             kind: format.runtime(),
             objects: graph.object_count().into(),
             bytes: graph.total_bytes(),
             complete: reason.is_none(),
             incomplete_reason: reason,
-            references: graph.reference_count(),
+            references: Some(graph.reference_count()),
             reachable_objects: has_roots.then(|| dominators.reachable_count().into()),
             reachable_bytes: has_roots.then(|| dominators.reachable_bytes()),
-            weak_references: graph.weak_references(),
-            dependent_handles: graph.dependent_count(),
+            weak_references: Some(graph.weak_references()),
+            dependent_handles: Some(graph.dependent_count()),
+            dangling_references: Some(graph.dangling_references()),
+            repeated_addresses: Some(graph.repeated_addresses()),
+            unnamed_objects: unnamed(&types),
             roots: root_rows(&graph),
             types_count: types.len(),
             types,
@@ -137,6 +148,74 @@ impl HeapDocument {
         }
     }
 
+    /// Creates the document for the sums by class that a Java process has reported.
+    pub fn of_classes(source: HeapSource<'_>, histogram: ClassHistogram, order: TypeOrder) -> Self {
+        let reason = histogram.defect().map(str::to_owned);
+        let mut types: Vec<TypeRow> = histogram
+            .classes
+            .into_iter()
+            .map(|it| TypeRow {
+                name: Some(it.name),
+                module: it.module.as_deref().map(str::to_owned),
+                count: it.count,
+                bytes: it.bytes,
+                retained_bytes: None,
+            })
+            .collect();
+        sort_by_key(&mut types, |row| {
+            std::cmp::Reverse(if order == TypeOrder::Count { row.count } else { row.bytes })
+        });
+        let sum = |number: fn(&TypeRow) -> u64| types.iter().map(number).fold(0, u64::saturating_add);
+        Self {
+            schema: "runtap.heap/1",
+            file: source.file(),
+            pid: source.pid(),
+            format: "class-histogram",
+            kind: "jvm",
+            objects: sum(|row| row.count),
+            bytes: sum(|row| row.bytes),
+            complete: reason.is_none(),
+            incomplete_reason: reason,
+            references: None,
+            reachable_objects: None,
+            reachable_bytes: None,
+            weak_references: None,
+            dependent_handles: None,
+            dangling_references: None,
+            repeated_addresses: None,
+            unnamed_objects: 0,
+            roots: Vec::new(),
+            types_count: types.len(),
+            types,
+            repeated_texts: None,
+            path: None,
+            lost: 0,
+            partial: None,
+            has_no_heap: false,
+        }
+    }
+
+    /// Returns what is wrong with the heap although it is complete, for a line below the sums. `None` if nothing is.
+    fn defects(&self) -> Option<String> {
+        let references = self.dangling_references.unwrap_or(0);
+        let repeated = self.repeated_addresses.unwrap_or(0);
+        let parts: Vec<String> = [
+            (references, "reference", "to addresses without an object"),
+            (repeated, "object", "at the address of another one"),
+            (self.unnamed_objects, "object", "of unknown type"),
+        ]
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, noun, what)| format!("{} {what}", Things(count, noun)))
+        .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+
+    /// Returns what is missing from a heap or from its file. `None` if nothing is.
+    pub fn incomplete_reason(heap: &Heap) -> Option<String> {
+        incomplete_reason(heap)
+    }
+
     /// Truncates each list to its first `n` elements.
     pub fn limit(&mut self, n: usize) {
         self.types.truncate(n);
@@ -153,109 +232,34 @@ impl HeapDocument {
     }
 }
 
-/// A shortest path from a root to an object.
-#[derive(Debug, Serialize)]
-struct HeapPath {
-    to: String,
-    /// The number of objects with this type or address.
-    matching_objects: u64,
-    /// The type with the nearest name, if there is no matching object.
-    #[serde(skip)]
-    nearest: Option<String>,
-    root: Option<PathRoot>,
-    objects: Vec<PathObject>,
+/// Where a heap comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum HeapSource<'a> {
+    /// A file.
+    File(&'a Path),
+    /// A process with this id; 0 if unknown.
+    Process(u64),
 }
 
-#[derive(Debug, Serialize)]
-struct PathRoot {
-    kind: &'static str,
-    name: Option<String>,
-}
+impl HeapSource<'_> {
+    fn file(self) -> Option<String> {
+        match self {
+            Self::File(path) => Some(path.display().to_string()),
+            Self::Process(_) => None,
+        }
+    }
 
-#[derive(Debug, Serialize)]
-struct PathObject {
-    address: String,
-    #[serde(rename = "type")]
-    name: Option<String>,
-    module: Option<String>,
-    bytes: u64,
-    retained_bytes: u64,
-    dependent: bool,
-}
-
-impl HeapPath {
-    /// Finds a path to an object of a type, or to the object at an address. It has no root if no root reaches one.
-    fn new(graph: &Graph, dominators: &Dominators, target: &str) -> Self {
-        let address = target.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        let is_named =
-            |it: &TypeName| it.name == target || label(Some(&it.name), it.module.as_deref()) == target;
-        let named: Vec<bool> = graph.types().iter().map(is_named).collect();
-        let is_target = |object| match address {
-            Some(address) => graph.address_of(object) == address,
-            None => named.get(graph.type_of(object) as usize) == Some(&true),
-        };
-        let matching_objects = (0..graph.object_count()).filter(|object| is_target(*object)).count() as u64;
-        let nearest =
-            (matching_objects == 0 && address.is_none()).then(|| graph.nearest_type(target)).flatten();
-        let found = path_to_root(graph, is_target);
-        let objects = found.as_ref().map_or(&[][..], |path| &path.objects);
-        let before = std::iter::once(None).chain(objects.iter().map(|object| Some(*object)));
-        let objects = objects.iter().zip(before).map(|(object, before)| {
-            let of_type = graph.type_name(*object);
-            PathObject {
-                address: format!("{:#x}", graph.address_of(*object)),
-                name: of_type.map(|it| it.name.clone()).filter(|name| !name.is_empty()),
-                module: of_type.and_then(|it| it.module.clone()),
-                bytes: graph.size_of(*object),
-                retained_bytes: dominators.retained(*object),
-                dependent: before.is_some_and(|before| graph.is_dependent(before, *object)),
-            }
-        });
-        Self {
-            to: target.to_owned(),
-            matching_objects,
-            nearest: nearest.map(str::to_owned),
-            objects: objects.collect(),
-            root: found.map(|path| PathRoot {
-                kind: path.root.kind.name(),
-                name: graph.root_name(&path.root).map(Into::into),
-            }),
+    fn pid(self) -> Option<u64> {
+        match self {
+            Self::Process(pid) if pid > 0 => Some(pid),
+            _ => None,
         }
     }
 }
 
-impl Print for HeapPath {
-    fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        let Some(root) = &self.root else {
-            let kind = if self.to.starts_with("0x") { "object at" } else { "object of type" };
-            let to = Clean(&self.to);
-            if self.matching_objects > 0 {
-                let objects = Things(self.matching_objects, "object");
-                return writeln!(out, "No root reaches {to} ({objects}).");
-            }
-            write!(out, "The heap has no {kind} {to}")?;
-            return match &self.nearest {
-                Some(nearest) => writeln!(out, "; the nearest name is {}.", Clean(nearest)),
-                None => writeln!(out, "."),
-            };
-        };
-        writeln!(out, "A shortest path from a root to {}:\n", Clean(&self.to))?;
-        let columns = [
-            Column::text("ADDRESS"),
-            Column::number("SIZE"),
-            Column::number("RETAINED"),
-            Column::text("OBJECT"),
-        ];
-        let mut table = Table::new("object", columns);
-        let name = root.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        table.row([String::new(), String::new(), String::new(), format!("root: {}{name}", root.kind)]);
-        table.fill(self.objects.iter(), options, |it| {
-            let label = label(it.name.as_deref(), it.module.as_deref());
-            let label = if it.dependent { format!("{label} (dependent handle)") } else { label };
-            [it.address.clone(), Bytes(it.bytes).to_string(), Bytes(it.retained_bytes).to_string(), label]
-        });
-        table.print(out, options)
-    }
+/// Returns the number of objects whose type has no name.
+fn unnamed(types: &[TypeRow]) -> u64 {
+    types.iter().filter(|row| row.name.is_none()).map(|row| row.count).sum()
 }
 
 /// Returns what is missing from a heap or from its file. `None` if nothing is.
@@ -313,7 +317,11 @@ impl Print for HeapDocument {
             [] => "none".to_owned(),
             roots => roots.join(", "),
         };
-        writeln!(out, "\nRoots: {roots}\n")?;
+        write!(out, "\nRoots: {roots}\n")?;
+        if let Some(defects) = self.defects() {
+            writeln!(out, "Also: {defects}")?;
+        }
+        writeln!(out)?;
         let columns = [
             Column::number("COUNT"),
             Column::number("SIZE"),

@@ -41,8 +41,9 @@ struct ChangeRow {
     count_after: u64,
     bytes_before: u64,
     bytes_after: u64,
-    retained_bytes_before: u64,
-    retained_bytes_after: u64,
+    /// `None` if the roots of the heap are unknown.
+    retained_bytes_before: Option<u64>,
+    retained_bytes_after: Option<u64>,
 }
 
 impl HeapDiffDocument {
@@ -93,7 +94,7 @@ impl ChangeRow {
         let [retained_bytes_before, retained_bytes_after] = retained_bytes;
         Self {
             name: Some(name.name).filter(|name| !name.is_empty()),
-            module: name.module,
+            module: name.module.as_deref().map(str::to_owned),
             growth_bytes: i64::try_from(growth).unwrap_or(if growth < 0 { i64::MIN } else { i64::MAX }),
             count_before,
             count_after,
@@ -135,7 +136,7 @@ impl Print for HeapDiffDocument {
                 signed(row.growth_bytes, |bytes| Bytes(bytes).to_string()),
                 signed(objects, |count| Count(count).to_string()),
                 Bytes(row.bytes_after).to_string(),
-                Bytes(row.retained_bytes_after).to_string(),
+                row.retained_bytes_after.map_or_else(|| "?".to_owned(), |bytes| Bytes(bytes).to_string()),
                 label(row.name.as_deref(), row.module.as_deref()),
             ]
         });

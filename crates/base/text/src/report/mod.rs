@@ -5,7 +5,8 @@ pub(crate) use self::events::full_name;
 mod frames;
 mod heap;
 mod heap_diff;
-pub use self::heap::HeapDocument;
+mod heap_path;
+pub use self::heap::{HeapDocument, HeapSource};
 pub use self::heap_diff::HeapDiffDocument;
 mod runtime;
 

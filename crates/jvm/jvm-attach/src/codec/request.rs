@@ -89,6 +89,17 @@ impl Request {
         Self::new("jcmd", [command.as_bytes()])
     }
 
+    /// Creates a request that writes the objects that are alive to a new file at an absolute path in the JVM's file system,
+    /// after a full collection (`dumpheap`).
+    pub fn dump_heap(file: &Path) -> Self {
+        Self::new("dumpheap", [file.as_os_str().as_bytes(), b"-live"])
+    }
+
+    /// Creates a request for the sums by class of the objects that are alive, after a full collection (`inspectheap`).
+    pub fn inspect_heap() -> Self {
+        Self::new("inspectheap", ["-live"])
+    }
+
     /// Creates a request for the supported version of the protocol (`getversion`). Only version 2 and later know
     /// the command.
     pub fn version() -> Self {

@@ -7,6 +7,8 @@ mod hq;
 mod replay;
 mod report;
 
+#[cfg(target_os = "linux")]
+pub(super) use self::agents::explain;
 pub(super) use self::hq::{collect_from, has_live_view};
 pub(super) use self::report::{classify_error, convert, diff, find_operand, report_kind};
 

@@ -7,6 +7,8 @@ mod library;
 mod program;
 mod run;
 
+pub(in crate::cmd) use self::program::explain;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 

@@ -59,7 +59,7 @@ pub(super) async fn load(
 
 /// Adds an exit code and a hint to an error.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
-pub(super) fn explain(error: AttachError) -> anyhow::Error {
+pub(in crate::cmd) fn explain(error: AttachError) -> anyhow::Error {
     let code = match &error {
         AttachError::NoProcess { .. }
         | AttachError::NotPermitted { .. }
@@ -75,6 +75,7 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
         | AttachError::Disabled { .. }
         | AttachError::NotLoaded(_)
         | AttachError::AgentRefused { .. }
+        | AttachError::NotDumped { .. }
         | AttachError::Rejected { .. } => exit::REFUSED,
         _ => exit::FAILED,
     };
