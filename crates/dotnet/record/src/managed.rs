@@ -44,7 +44,9 @@ pub(crate) async fn record(
     };
     let (outcome, others) = tokio::join!(recording, readers.join_all());
     let mut outcome = outcome?;
-    others.into_iter().for_each(|other| outcome.append(other));
+    for other in others {
+        outcome.append(other);
+    }
     Ok(outcome)
 }
 
@@ -60,7 +62,9 @@ pub(crate) async fn record_named(
     let find = find_named(Arc::clone(&job), spec, all, monitor, tell);
     let (gathered, others) = tokio::join!(conductor::record_all(&job, arrivals), find);
     let mut outcome = files::make(&job, gathered).await;
-    others.into_iter().for_each(|other| outcome.append(other));
+    for other in others {
+        outcome.append(other);
+    }
     Ok(outcome)
 }
 

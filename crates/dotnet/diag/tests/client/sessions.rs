@@ -124,7 +124,7 @@ async fn a_full_buffer_is_no_silence() {
     let mut session = client.start_session(&sample_config()).await.unwrap();
     let stopping = session.stop();
     // Nothing is taken for much longer than the limit.
-    tokio::time::sleep(Duration::from_secs(30)).await;
+    sleep(Duration::from_secs(30)).await;
     assert!(session.received() >= 8 << 20, "{}", session.received());
     assert!(session.received() < 10 << 20, "{}", session.received());
     assert_eq!(read_all(&mut session).await.len(), 20_000_000);
@@ -139,7 +139,7 @@ async fn a_stop_that_makes_no_progress_ends() {
             stream.write_all(&ok(&request, &Reply::SessionStarted(ID))).await.unwrap();
             // Ten bytes, one every 40 s, then nothing.
             for _ in 0..10 {
-                tokio::time::sleep(Duration::from_secs(40)).await;
+                sleep(Duration::from_secs(40)).await;
                 stream.write_all(b"x").await.unwrap();
             }
         }
