@@ -16,9 +16,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every verb that sends a request to one process.
-pub(crate) const VERBS: [&[&str]; 13] = [
+pub(crate) const VERBS: [&[&str]; 14] = [
     &["info"],
     &["env"],
+    &["stack"],
     &["doctor"],
     &["set-env"],
     &["resume"],
