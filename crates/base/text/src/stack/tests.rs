@@ -97,7 +97,7 @@ fn threads_locks_and_deadlocks_are_shown() {
         waits for java.lang.Object 0xfc08a088,
         held by "lock-1\u{1b}[2J\n"x"" (tid 11)
 
-    "lock-1\u{1b}[2J\n"x"" (tid 11), blocked, daemon, cpu 1.4 ms
+    "lock-1\u{1b}[2J\n"x"" (tid 11), blocked, daemon, cpu 1 ms
       waits for a lock
         java.lang.Object 0xfc08a098
         held by "lock-2" (tid 12)
@@ -105,7 +105,7 @@ fn threads_locks_and_deadlocks_are_shown() {
         shop/shop.Cart.enter (Cart.java:31)
         java.base/java.lang.Thread.run (native)
 
-    "lock-2" (tid 12), blocked, daemon, cpu 1.4 ms
+    "lock-2" (tid 12), blocked, daemon, cpu 1 ms
       waits for a lock
         java.lang.Object 0xfc08a088
         held by "lock-1\u{1b}[2J\n"x"" (tid 11)
