@@ -24,6 +24,7 @@ mod perf_map;
 mod reading;
 mod router;
 mod session;
+mod stack;
 mod streams;
 mod target;
 mod test;
@@ -70,6 +71,7 @@ pub(crate) use self::router::{
     IpcServer, Listen as RouterListen, ModeOptions, Router, RuntimeConnects, RuntimeListens,
 };
 pub(crate) use self::session::{SessionDetails, UserEvents};
+pub(crate) use self::stack::Stack;
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
@@ -87,6 +89,7 @@ macro_rules! help_template {
   ps             List .NET and Java processes
   info           Show the runtime and command line of a process
   env            Show the environment variables of a process
+  stack          Show the stacks of all threads
   doctor         Explain why a process can't be reached
 
 \x1b[1m\x1b[4mRecord a .NET process:\x1b[0m
@@ -274,6 +277,8 @@ Examples:
     Tail(Deferred<Box<Tail>>),
     /// Show or save counters as they change
     Counters(Deferred<Counters>),
+    /// Show the stacks of all threads
+    Stack(Deferred<Stack>),
     /// Convert a recording to other formats
     Convert(Deferred<Convert>),
     /// Compare two recordings
@@ -341,6 +346,7 @@ impl Verb {
             | Self::Info(Deferred(Processes { format, .. }))
             | Self::Env(Deferred(Processes { format, .. }))
             | Self::Doctor(Deferred(Processes { format, .. }))
+            | Self::Stack(Deferred(Stack { format, .. }))
             | Self::Report(Deferred(Report { format, .. }))
             | Self::Repair(Deferred(Repair { format, .. }))
             | Self::Inspect(Deferred(Inspect { format, .. }))

@@ -13,7 +13,7 @@
 //! Decoders fill a [`TraceBuilder`] with times, [`TraceBuilder::finish`] computes the weights and returns the
 //! [`Trace`], and sinks and reports read that. A [`View`] selects samples and defines the unit of their weights.
 //!
-//! [`counters`] are numbers that a program reports at intervals.
+//! [`counters`] are numbers that a program reports at intervals, a [`thread_dump`] is the state of its threads at one moment.
 //!
 //! This crate reads and writes no file formats and reads no clock. Results do not depend on the order of hash maps, so
 //! equal input gives equal output. docs/design/model.md explains the design.
@@ -39,6 +39,7 @@ mod samples;
 mod stacks;
 mod strings;
 pub mod text;
+pub mod thread_dump;
 mod threads;
 mod ticks;
 mod totals;

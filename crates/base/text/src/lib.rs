@@ -51,6 +51,7 @@ mod repair;
 mod report;
 mod router;
 mod rows;
+mod stack;
 mod table;
 pub mod terminal_size;
 pub mod test;
@@ -71,6 +72,7 @@ pub use self::notes::{NotePrinter, conversion_message, lost_events, unmet_messag
 pub use self::options::{DIM, ERROR, HEADING, Missing, SUCCESS, TextOptions, WARNING};
 pub use self::output::{Output, with_causes};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
+pub use self::stack::StackList;
 pub use self::table::{Column, Table};
 pub use self::transcript::{TranscriptPrinter, TranscriptRow, TranscriptText};
 

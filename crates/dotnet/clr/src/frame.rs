@@ -10,7 +10,7 @@ pub(crate) fn clr<'a>(module: Option<&'a str>, name: &'a str) -> Frame<'a> {
 }
 
 /// Whether a module belongs to the class libraries: `System.*` and `Microsoft.*`. Packages by Microsoft have such names too.
-fn is_framework(module: &str) -> bool {
+pub(crate) fn is_framework(module: &str) -> bool {
     ["System", "Microsoft"].iter().any(|vendor| {
         module.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })

@@ -10,6 +10,7 @@
 //! * [`counters`]: the values of meters and event counters, as they are reported.
 //! * [`layout`]: the blocks of a stream.
 //! * [`HeapEvents`]: the graph of the heap that a recording describes.
+//! * [`ThreadDumpBuilder`]: the threads of a program at one moment.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
 //! * [`clr`]: the events from which names and profiles are derived, as structs.
 //!
@@ -40,6 +41,7 @@ pub mod report;
 mod shown;
 mod stacks;
 mod suspensions;
+mod threads;
 
 pub use code_map::{Address, Code, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
@@ -50,3 +52,4 @@ pub use names::{FrameText, Names};
 pub use profile::{ProfileBuilder, ProfileOptions};
 pub use record::{Member, MemberValue, Record, UtcNs};
 pub use stacks::Stacks;
+pub use threads::ThreadDumpBuilder;

@@ -11,7 +11,7 @@
 //! stops it, by signals or by a call. `examples/watched.rs` is a complete program. [`write_live`] writes the events of a session as
 //! lines instead.
 //!
-//! Related functions: [`tap_all`] consumes the events of running programs without a file. [`resume()`] resumes programs that a
+//! Related functions: [`take_thread_snapshot`] returns the threads of a program with their stacks. [`tap_all`] consumes the events of running programs without a file. [`resume()`] resumes programs that a
 //! killed tool left suspended at its port. `UserEvents` records to tracepoints of the kernel, on Linux.
 //!
 //! The crate prints nothing and does not search for processes.
@@ -52,6 +52,7 @@ mod start;
 mod stop_event;
 mod stops;
 mod tap;
+mod thread_snapshot;
 mod threads;
 mod unreachable;
 #[cfg(target_os = "linux")]
@@ -82,6 +83,7 @@ pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::{PayloadError, StopEvent, StopEventError};
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::tap::{Drained, Tap, tap_all};
+pub use self::thread_snapshot::{ThreadSnapshot, take_thread_snapshot};
 pub use self::unreachable::Unreachable;
 #[cfg(target_os = "linux")]
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};

@@ -141,6 +141,10 @@ pub enum Error {
     /// The runtime behind a port does not report its identity.
     #[error(transparent)]
     Runtime(#[from] runtap_diag::Error),
+    /// A Java program cannot be attached to.
+    #[cfg(target_os = "linux")]
+    #[error(transparent)]
+    Attach(#[from] runtap_jvm_attach::AttachError),
     /// A thread cannot be started, or input cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),

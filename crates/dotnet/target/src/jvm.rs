@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 
 use runtap_discover::{Java, Process, System, Usage};
+use runtap_model::thread_dump::ThreadDump;
 use runtap_os::in_a_thread;
 
 use crate::error::Error;
@@ -61,6 +62,27 @@ pub struct JvmFacts {
     pub usage: Option<Usage>,
 }
 
+/// The requested content of a thread dump.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadRequest {
+    /// Whether to determine the owners of `java.util.concurrent` locks outside of deadlocks, for which the machine stops all threads
+    /// while it searches its heap.
+    pub lock_owners: bool,
+    /// Whether to include virtual threads.
+    pub virtual_threads: bool,
+}
+
+/// The threads of a Java program.
+#[derive(Debug, Clone)]
+pub struct ThreadDumpReply {
+    /// The threads.
+    pub dump: ThreadDump,
+    /// Whether virtual threads are included. `None` if the machine has none.
+    pub has_virtual_threads: Option<bool>,
+    /// Why requested virtual threads are missing.
+    pub why_not: Option<String>,
+}
+
 impl JvmTarget {
     pub(crate) fn new(process: Process) -> Self {
         Self { process: Box::new(process) }
@@ -94,6 +116,14 @@ impl JvmTarget {
             }
         }
         Ok(JvmFacts { java, source, not_attached, arch, usage })
+    }
+
+    /// Returns the threads of the program, with their stacks.
+    ///
+    /// # Errors
+    /// Returns an error if the machine can't be attached to.
+    pub async fn thread_dump(&self, request: ThreadRequest) -> Result<ThreadDumpReply, Error> {
+        attached::thread_dump(self.pid(), self.process.start_time, request).await
     }
 
     /// Returns the environment with which the program was started, as `NAME=VALUE`. A Java program can't change its own.

@@ -55,7 +55,7 @@ pub use self::diagnosed::{Diagnosed, Examined};
 pub use self::dialogue::{Dialogue, Question, Remark};
 pub use self::dotnet_verb::DotnetVerb;
 pub use self::error::{Error, MatchingProcess};
-pub use self::jvm::{FactSource, JvmFacts, JvmTarget};
+pub use self::jvm::{FactSource, JvmFacts, JvmTarget, ThreadDumpReply, ThreadRequest};
 pub use self::port::{PortSpec, Role};
 pub use self::remote::{RemoteError, RemoteSpec};
 pub use self::resolved::{ManagedTarget, ResolvedTarget, local_name, name_of};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use runtap_transport::ConnectError;
 use thiserror::Error;
 
-use crate::codec::{LoadError, ReplyError, RequestError};
+use crate::codec::{LoadError, ReplyError, RequestError, ThreadDumpError};
 
 /// An error that occurs when attaching to a JVM, or sending it a command.
 #[derive(Debug, Error)]
@@ -162,6 +162,14 @@ pub enum AttachError {
         pid: u32,
         /// The text of its reply.
         text: String,
+    },
+    /// The threads that the JVM reported cannot be parsed.
+    #[error("the thread dump of process {pid} cannot be parsed: {source}")]
+    ThreadDump {
+        /// The process ID.
+        pid: u32,
+        /// The cause.
+        source: ThreadDumpError,
     },
     /// The agent was loaded, and reports why it does not start.
     #[error("the agent in process {pid} did not start: {why}")]

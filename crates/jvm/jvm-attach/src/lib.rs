@@ -21,6 +21,7 @@
 //! - [`codec`]: encoding of requests and decoding of replies, without I/O.
 //! - [`Jvm`]: an examined process. [`Client`]: sends it commands. [`PlacedLibrary`]: a library where the JVM can
 //!   load it. [`keep`]: a persistent library, for JVMs that are started later. [`HeapDumpFile`]: the heap of a JVM.
+//! - [`Client::thread_dump`]: the threads of a JVM, with their stacks, locks and deadlocks.
 //! - [`AgentLibrary`] and [`AgentOptions`]: runtap's agent, which [`Client::load_agent`] loads into a running JVM, and
 //!   [`with_agent`] into the JVMs of a command.
 //!
@@ -72,6 +73,8 @@ mod private;
 #[cfg(target_os = "linux")]
 mod proc_texts;
 #[cfg(target_os = "linux")]
+mod threads;
+#[cfg(target_os = "linux")]
 mod trigger;
 
 #[cfg(target_os = "linux")]
@@ -85,4 +88,5 @@ pub use self::{
     launch::{JAVA_TOOL_OPTIONS, built_for_musl, is_java, with_agent},
     library::{AgentAnswer, PlacedLibrary},
     proc_texts::CLibrary,
+    threads::{ThreadDumpOptions, VirtualThreads},
 };

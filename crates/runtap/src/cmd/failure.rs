@@ -2,10 +2,16 @@
 
 use runtap_diag::Error;
 use runtap_diag::preflight::Objection;
+#[cfg(target_os = "linux")]
+use runtap_jvm_attach::AttachError;
+#[cfg(target_os = "linux")]
+use runtap_target::attach_messages;
 use runtap_target::doctor::Finding;
 use runtap_target::fixes;
 use runtap_text::Output;
 
+#[cfg(target_os = "linux")]
+use crate::exit::with_message;
 use crate::exit::{self, expected};
 
 /// Converts an error of the client to one with an exit code and a hint.
@@ -45,6 +51,31 @@ pub(super) fn recording_error(error: runtap_record::Error) -> anyhow::Error {
         error @ runtap_record::Error::NoParent => exit::usage(error.to_string()),
         error => error.into(),
     }
+}
+
+/// Creates the error for a Java program that can't be attached to.
+#[cfg(target_os = "linux")]
+pub(super) fn attach_error(error: &AttachError) -> anyhow::Error {
+    let code = match error {
+        AttachError::NoProcess { .. }
+        | AttachError::NotPermitted { .. }
+        | AttachError::Protected { .. }
+        | AttachError::NotAJvm { .. }
+        | AttachError::OpenJ9 { .. }
+        | AttachError::Stopped { .. }
+        | AttachError::SignalNotHandled { .. }
+        | AttachError::NotListening { .. }
+        | AttachError::Connect { .. } => exit::NO_TARGET,
+        AttachError::Musl { .. }
+        | AttachError::ReadOnlyTemp { .. }
+        | AttachError::Disabled { .. }
+        | AttachError::NotLoaded(_)
+        | AttachError::AgentRefused { .. }
+        | AttachError::NotDumped { .. }
+        | AttachError::Rejected { .. } => exit::REFUSED,
+        _ => exit::FAILED,
+    };
+    with_message(code, attach_messages::attach_error(error))
 }
 
 /// Creates the error for an unreachable process, with the finding and its fix.

@@ -34,6 +34,7 @@ mod report;
 mod resume;
 mod router;
 mod set_env;
+mod stack;
 mod startup_hook;
 mod tail;
 mod target;
@@ -130,6 +131,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
         }
         Verb::Counters(Deferred(options)) => on_processes(counters::run(options, output), output),
         Verb::Tail(options) => on_processes(tail::run(&options, output), output),
+        Verb::Stack(options) => at_once(stack::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),
         Verb::Report(options) => report::run(&options, output),

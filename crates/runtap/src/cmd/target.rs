@@ -6,6 +6,7 @@ use std::path::Path;
 
 use runtap_record::Stops;
 pub(super) use runtap_target::DotnetVerb;
+use runtap_target::doctor::Finding;
 use runtap_target::messages::{self, PICK_ONE, PICK_OR_ALL};
 use runtap_target::{
     Error, Examined, ManagedTarget, PortSpec, ResolvedTarget, Role, SpecError, TargetArgs, TargetSpec, fixes,
@@ -15,6 +16,8 @@ use runtap_text::Output;
 use runtap_transport::remote::{RemoteAddress, Token};
 
 use self::terminal::Terminal;
+#[cfg(target_os = "linux")]
+use super::failure::attach_error;
 use super::failure::{explain, not_reached, print_process_error};
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
@@ -144,6 +147,8 @@ pub(super) async fn target_error(error: Error, several: &str, output: Output) ->
         Error::Runtime(error) => explain(error),
         Error::Port(error) => error.into(),
         Error::Io(error) => error.into(),
+        #[cfg(target_os = "linux")]
+        Error::Attach(error) => attach_error(&error),
         error => {
             if let Error::NotFound(error) = &error {
                 error.looked_at.iter().for_each(|step| output.detail(format_args!("Checked {step}")));
@@ -243,13 +248,24 @@ pub(super) async fn each(
 /// A process is suspended in this way (exit code 4).
 pub(super) async fn reject_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> anyhow::Result<()> {
     match unless(stops, stuck_at_startup(chosen)).await? {
-        Some((pid, finding)) => Err(expected(
-            exit::REFUSED,
-            format!("process {pid} {}", finding.detail),
-            fixes::text(&finding.fixes),
-        )),
+        Some((pid, finding)) => Err(stuck(pid, &finding)),
         None => Ok(()),
     }
+}
+
+/// Rejects a process that is suspended at startup, as [`reject_stuck`] does.
+///
+/// # Errors
+/// The process is suspended in this way (exit code 4).
+pub(super) async fn reject_suspended(chosen: &ResolvedTarget) -> anyhow::Result<()> {
+    match stuck_at_startup(std::slice::from_ref(chosen)).await? {
+        Some((pid, finding)) => Err(stuck(pid, &finding)),
+        None => Ok(()),
+    }
+}
+
+fn stuck(pid: u32, finding: &Finding) -> anyhow::Error {
+    expected(exit::REFUSED, format!("process {pid} {}", finding.detail), fixes::text(&finding.fixes))
 }
 
 /// Rejects remote processes, for verbs that need the target's files or kernel.

@@ -99,8 +99,9 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING_VERBS: [&[&str]; 16] = [
+const WAITING_VERBS: [&[&str]; 17] = [
     &["doctor"],
+    &["stack"],
     &["info"],
     &["env"],
     &["set-env", "A=1"],

@@ -16,9 +16,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every verb that sends a request to one process.
-pub(crate) const VERBS: [&[&str]; 16] = [
+pub(crate) const VERBS: [&[&str]; 17] = [
     &["info"],
     &["env"],
+    &["stack"],
     &["doctor"],
     &["set-env"],
     &["resume"],

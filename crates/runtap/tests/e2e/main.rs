@@ -94,6 +94,7 @@ mod real_session;
 mod real_single_file;
 mod real_slow_proc;
 mod real_spin;
+mod real_stack;
 mod real_tail;
 mod real_test;
 mod real_test_beside;

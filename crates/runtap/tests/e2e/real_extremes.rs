@@ -108,9 +108,10 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
     let long = |n: usize| "x".repeat(n);
     let path = |name: String| dumps.join(name).display().to_string();
 
-    for verb in ["info", "env", "doctor"] {
+    for verb in ["info", "env", "doctor", "stack"] {
         target.check_survival(&[verb], &[]);
     }
+    target.check_survival(&["stack"], &texts(&["--merge", "--locks", "--no-virtual"]));
     for word in [
         format!("{}=1", long(20_000)),
         format!("A={}", long(32_000)),

@@ -7,10 +7,12 @@
 //! Sources: the runtime's event manifest (`ClrEtwAll.man` of dotnet/runtime) and recordings of .NET Core 2.1 to
 //! .NET 10.
 
+mod il_map;
 mod method;
 mod module;
 mod process;
 
+pub use il_map::{IlMap, IlMapEvent};
 pub use method::{MethodEvent, MethodEventKind, tier_name};
 pub use module::ModuleEvent;
 pub(crate) use module::file_stem;

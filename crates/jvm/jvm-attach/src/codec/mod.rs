@@ -11,6 +11,8 @@
 //! allows requests of 256 KiB. `getversion` returns the version; older JVMs do not know that command. Requests
 //! cannot contain 0 bytes.
 //!
+//! The text of a reply to `threaddump` is described at [`thread_dump`].
+//!
 //! The text of a reply to `load` with code 0 depends on the version ([`loaded`]): JDK 9 and later send `return
 //! code: 0`, JDK 8 sends the bare number, and with JDK 21 and later any other text means that the library was not
 //! loaded.
@@ -19,8 +21,12 @@ mod load;
 mod properties;
 mod reply;
 mod request;
+mod thread_dump;
 
 pub use self::load::{LoadError, loaded};
 pub use self::properties::properties;
 pub use self::reply::{MAX_TEXT, Reply, ReplyError, ReplyReader};
 pub use self::request::{Request, RequestError, Version, version_of};
+pub use self::thread_dump::{
+    ThreadDumpError, ThreadDumpLimits, add_virtual_threads, thread_dump, vm_version,
+};

@@ -83,6 +83,12 @@ impl Request {
         Self::new::<&[u8]>("properties", [])
     }
 
+    /// Creates a request for a thread dump, with the owners of `java.util.concurrent` locks if `synchronizers`: to find them, the JVM
+    /// stops all threads while it searches its heap (`threaddump`).
+    pub fn thread_dump(synchronizers: bool) -> Self {
+        Self::new("threaddump", synchronizers.then_some("-l"))
+    }
+
     /// Creates a request that runs a diagnostic command, with its arguments in one text, such as `VM.version`
     /// (`jcmd`).
     pub fn jcmd(command: &OsStr) -> Self {
@@ -188,6 +194,8 @@ mod tests {
         assert_eq!(load.encode(Version::Two).unwrap(), b"2\x0031\0load\0/tmp/agent.so\0true\0port=1\0");
         assert_eq!(Request::properties().encode(Version::One).unwrap(), b"1\0properties\0\0\0\0");
         assert_eq!(Request::properties().encode(Version::Two).unwrap(), b"2\x0011\0properties\0");
+        assert_eq!(Request::thread_dump(false).encode(Version::One).unwrap(), b"1\0threaddump\0\0\0\0");
+        assert_eq!(Request::thread_dump(true).encode(Version::One).unwrap(), b"1\0threaddump\0-l\0\0\0");
         let version = Request::jcmd("VM.version".as_ref());
         assert_eq!(version.encode(Version::One).unwrap(), b"1\0jcmd\0VM.version\0\0\0");
     }

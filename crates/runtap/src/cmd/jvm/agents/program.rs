@@ -2,10 +2,11 @@
 
 use runtap_jvm_attach::{AgentLibrary, AgentOptions, AttachError, Client, Jvm, Timeouts};
 use runtap_os::in_a_thread;
-use runtap_target::attach_messages::{attach_error, java_name_error};
+use runtap_target::attach_messages::java_name_error;
 use runtap_target::java;
 
 use crate::cli::JvmTarget;
+use crate::cmd::failure::attach_error;
 use crate::exit::{self, with_message};
 use runtap_target::messages::parse_pid;
 use runtap_text::Output;
@@ -60,24 +61,5 @@ pub(super) async fn load(
 /// Adds an exit code and a hint to an error.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(in crate::cmd) fn explain(error: AttachError) -> anyhow::Error {
-    let code = match &error {
-        AttachError::NoProcess { .. }
-        | AttachError::NotPermitted { .. }
-        | AttachError::Protected { .. }
-        | AttachError::NotAJvm { .. }
-        | AttachError::OpenJ9 { .. }
-        | AttachError::Stopped { .. }
-        | AttachError::SignalNotHandled { .. }
-        | AttachError::NotListening { .. }
-        | AttachError::Connect { .. } => exit::NO_TARGET,
-        AttachError::Musl { .. }
-        | AttachError::ReadOnlyTemp { .. }
-        | AttachError::Disabled { .. }
-        | AttachError::NotLoaded(_)
-        | AttachError::AgentRefused { .. }
-        | AttachError::NotDumped { .. }
-        | AttachError::Rejected { .. } => exit::REFUSED,
-        _ => exit::FAILED,
-    };
-    with_message(code, attach_error(&error))
+    attach_error(&error)
 }
