@@ -26,6 +26,7 @@ mod session;
 mod streams;
 mod target;
 mod test;
+mod top;
 mod trace;
 #[cfg(not(target_os = "linux"))]
 mod words;
@@ -71,6 +72,7 @@ pub(crate) use self::session::{SessionDetails, UserEvents};
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
+pub(crate) use self::top::Top;
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use runtap_text::units::parse_megabytes;
@@ -92,6 +94,7 @@ macro_rules! help_template {
   collect        Alias of 'trace', as in dotnet-trace
   tail           Show events as they happen
   counters       Show or save counters as they change
+  top            Show the hottest methods and threads
   dump           Write a core dump
   list-profiles  List the profiles for 'trace --profile'
 
@@ -268,6 +271,8 @@ Examples:
     Tail(Deferred<Box<Tail>>),
     /// Show or save counters as they change
     Counters(Deferred<Counters>),
+    /// Show the hottest methods and threads
+    Top(Deferred<Top>),
     /// Convert a recording to other formats
     Convert(Deferred<Convert>),
     /// Compare two recordings
@@ -358,6 +363,7 @@ impl Verb {
             }
             Self::Events(Deferred(Events { format, .. })) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::Top(options) => options.format.format,
             Self::Counters(options) => options.format(),
             Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)

@@ -37,6 +37,7 @@ mod startup_hook;
 mod tail;
 mod target;
 mod test;
+mod top;
 mod trace;
 mod version;
 
@@ -127,6 +128,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
             on_processes(trace::run(*options, output), output)
         }
         Verb::Counters(Deferred(options)) => on_processes(counters::run(options, output), output),
+        Verb::Top(Deferred(options)) => on_processes(top::run(options, output), output),
         Verb::Tail(options) => on_processes(tail::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),
         Verb::Diff(options) => diff::run(&options, output),

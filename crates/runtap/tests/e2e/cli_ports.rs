@@ -99,7 +99,7 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING_VERBS: [&[&str]; 12] = [
+const WAITING_VERBS: [&[&str]; 13] = [
     &["doctor"],
     &["info"],
     &["env"],
@@ -118,6 +118,7 @@ const WAITING_VERBS: [&[&str]; 12] = [
     &["perfmap", "disable"],
     &["startup-hook", "/hook.dll"],
     &["tail", "--clrevents", "gc"],
+    &["top"],
     &["trace"],
 ];
 

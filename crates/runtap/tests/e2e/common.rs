@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every verb that sends a request to one process.
-pub(crate) const VERBS: [&[&str]; 13] = [
+pub(crate) const VERBS: [&[&str]; 14] = [
     &["info"],
     &["env"],
     &["doctor"],
@@ -30,6 +30,7 @@ pub(crate) const VERBS: [&[&str]; 13] = [
     &["startup-hook"],
     &["trace"],
     &["tail"],
+    &["top"],
 ];
 
 /// Returns `runtap` with these arguments, as a script would run it.
