@@ -18,7 +18,7 @@ pub struct CounterDisplay {
 }
 
 impl CounterDisplay {
-    /// Creates a display. `deltas` is whether it shows the changes since the last reading; `several` is whether there can be
+    /// Creates a display, which is a full-screen interface if [that has the terminal](Output::has_screen). `deltas` is whether it shows the changes since the last reading; `several` is whether there can be
     /// several processes.
     pub fn new(deltas: bool, several: bool, output: Output) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl CounterDisplay {
     /// Fails if the terminal can't be configured.
     pub fn start(&mut self, process: u32, name: &str, quit: fn()) -> io::Result<()> {
         #[cfg(all(unix, feature = "tui"))]
-        if self.output.can_show_screen() {
+        if self.output.has_screen() {
             let screen = match &self.screen {
                 Some(screen) => screen,
                 None => {

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(all(unix, feature = "tui"))]
 use anstream::eprintln;
 
 /// The maximum number of messages. The last ones are kept.
@@ -15,6 +16,7 @@ fn lock() -> MutexGuard<'static, Option<Vec<String>>> {
 }
 
 /// Starts holding back messages.
+#[cfg(all(unix, feature = "tui"))]
 pub(crate) fn begin() {
     lock().get_or_insert_default();
 }
@@ -31,6 +33,7 @@ pub(crate) fn add(line: &dyn std::fmt::Display) -> bool {
 }
 
 /// Returns the number of messages so far, and the last one without styles.
+#[cfg(all(unix, feature = "tui"))]
 pub(crate) fn last() -> (usize, Option<String>) {
     let held = lock();
     let lines = held.as_deref().unwrap_or_default();
@@ -38,6 +41,7 @@ pub(crate) fn last() -> (usize, Option<String>) {
 }
 
 /// Prints the messages, and the following ones when they occur.
+#[cfg(all(unix, feature = "tui"))]
 #[expect(clippy::print_stderr, reason = "they have passed through Output")]
 pub(crate) fn end() {
     for line in lock().take().unwrap_or_default() {

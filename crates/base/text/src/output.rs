@@ -71,6 +71,11 @@ impl Output {
         anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
     }
 
+    /// Whether a full-screen interface has the terminal.
+    pub fn has_screen(self) -> bool {
+        self.has_screen
+    }
+
     /// Returns the output beside a full-screen interface, which shows the progress and reads the keyboard.
     #[must_use]
     pub fn beside_screen(self) -> Self {

@@ -109,7 +109,7 @@ pub async fn live_profile(
 
 /// Returns the session for samples and the names of methods that are compiled meanwhile.
 fn session() -> SessionConfig {
-    let mut providers = profile("dotnet-sampled-thread-time").map_or_else(Vec::new, Profile::providers);
+    let mut providers = profile("dotnet-sampled-thread-time").map(Profile::providers).unwrap_or_default();
     providers.push(Provider::new(CLR_PROVIDER, METHOD_NAMES, Level::Verbose));
     SessionConfig { buffer_mb: BUFFER_MB, rundown_keyword: 0, ..SessionConfig::new(providers) }
 }
@@ -234,8 +234,7 @@ impl Follower {
             self.profile.next_slice();
         }
         self.reader.finish();
-        let mut items = self.reader.items(&[]);
-        while items.for_each(|_| {}).is_err() {}
+        self.feed(&[]);
         LiveProfileEnd {
             updates,
             lost: self.reader.lost(),

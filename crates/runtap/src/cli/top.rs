@@ -29,7 +29,7 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = parse_duration, help_heading = "Samples")]
     pub(crate) window: Duration,
     /// Samples to count
-    #[arg(long, value_name = "VIEW", default_value = "cpu", value_parser = choice_of::<View>(View::is_sampled),
+    #[arg(long, value_name = "VIEW", default_value = "cpu", value_parser = choice_of::<View>(|view| view.is_sampled()),
         help_heading = "Samples")]
     pub(crate) view: View,
     /// Sort by total (inclusive) instead of self (exclusive)

@@ -45,7 +45,9 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     if let Some(path) = path {
         output.note(format_args!("Writing counters to {}; Ctrl-C stops", path.display()));
     }
-    let output = if file.is_none() && output.can_show_screen() { output.beside_screen() } else { output };
+    // The output of a command would be written over the screen.
+    let has_screen = file.is_none() && !show_child_io && output.can_show_screen();
+    let output = if has_screen { output.beside_screen() } else { output };
     let mut display = CounterDisplay::new(deltas, all || children, output);
     let monitor = CounterMonitor::new(request, file, move |signal| show(&signal, &mut display, output));
     let mut spec = monitor.specification();

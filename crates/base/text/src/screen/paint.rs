@@ -98,14 +98,19 @@ pub(super) fn join(parts: &[&str], columns: usize) -> String {
     joined
 }
 
-/// Returns a chart of the last values, one column each, at the right. The lowest and the highest value have the lowest and the
-/// highest bar; a missing value has none.
-pub(super) fn sparkline(values: impl DoubleEndedIterator<Item = f32> + Clone, columns: usize) -> String {
+/// Returns a chart of the last values, one column each, at the right. The limits of `range`, or else the lowest and the highest value,
+/// have the lowest and the highest bar; a missing value has none.
+pub(super) fn sparkline(
+    values: impl DoubleEndedIterator<Item = f32> + Clone,
+    columns: usize,
+    range: Option<(f32, f32)>,
+) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let last = values.rev().take(columns);
     let finite = last.clone().filter(|value| value.is_finite());
-    let (low, high) =
-        finite.fold((f32::MAX, f32::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = range.unwrap_or_else(|| {
+        finite.fold((f32::MAX, f32::MIN), |(low, high), value| (low.min(value), high.max(value)))
+    });
     let bar = |value: f32| {
         if !value.is_finite() {
             return ' ';
@@ -145,12 +150,13 @@ mod tests {
 
     #[test]
     fn charts_show_the_last_values() {
-        let chart = |values: &[f32], columns| sparkline(values.iter().copied(), columns);
+        let chart = |values: &[f32], columns| sparkline(values.iter().copied(), columns, None);
         assert_eq!(chart(&[0.0, 1.0, 7.0], 5), "  ▁▂█");
         assert_eq!(chart(&[100.0, 0.0, 1.0, 7.0], 3), "▁▂█");
         assert_eq!(chart(&[5.0, f32::NAN, 5.0, f32::INFINITY], 4), "▁ ▁ ");
         assert_eq!(chart(&[-1.0, 1e30], 2), "▁█");
         assert_eq!((chart(&[], 3), chart(&[1.0], 0)), ("   ".to_owned(), String::new()));
         assert_eq!(chart(&[f32::MAX, f32::MIN, 0.0], 3), "▁▁▁");
+        assert_eq!(sparkline([0.0, 50.0, 100.0].into_iter(), 3, Some((0.0, 100.0))), "▁▅█");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) enum Order {
     Own,
     /// By the time in the method and everything that it calls.
     Total,
+    #[cfg(all(unix, feature = "tui"))]
     Name,
 }
 
@@ -63,6 +64,7 @@ pub(crate) fn methods(
         let (first, second) = match by {
             Order::Own => ((b.own, b.total), (a.own, a.total)),
             Order::Total => ((b.total, b.own), (a.total, a.own)),
+            #[cfg(all(unix, feature = "tui"))]
             Order::Name => ((0, 0), (0, 0)),
         };
         first.cmp(&second).then_with(|| a.label.cmp(&b.label))

@@ -101,6 +101,7 @@ impl CounterScreen {
 
     /// Handles a key. Returns whether the user wants to quit.
     pub(super) fn handle(&mut self, key: Key) -> bool {
+        self.message.clear();
         match self.input {
             Input::Filter => self.filter_key(key),
             Input::Help => self.input = Input::Keys,

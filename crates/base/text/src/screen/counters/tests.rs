@@ -139,7 +139,7 @@ fn a_filter_sorting_and_collapsed_groups() {
     let mut screen = shop(3);
     press(&mut screen, "/ORD");
     insta::assert_snapshot!(text(&mut screen, 80, 8), @r"
-    counters of meters (7)                                                  7 series
+    counters of meters (7)                                                  8 series
     COUNTER                                              VALUE PER SECOND HISTORY
     ▾ Demo.Shop
       orders{shop=a} ({order})                               9          3      ▁▁▁
@@ -155,9 +155,9 @@ fn a_filter_sorting_and_collapsed_groups() {
     insta::assert_snapshot!(text(&mut screen, 80, 15));
     press(&mut screen, "gc");
     insta::assert_snapshot!(text(&mut screen, 60, 7), @r"
-    counters of meters (7)                              7 series
+    counters of meters (7)                              8 series
     COUNTER                           VALUE PER SECOND HISTORY
-    ▸ Demo.Shop  5 series
+    ▸ Demo.Shop  6 series
     ▸ System.Runtime  2 series
 
 
@@ -179,7 +179,7 @@ fn a_paused_screen_keeps_its_values() {
     round(&mut board, 2);
     screen.update(&board);
     let paused = text(&mut screen, 80, 16);
-    assert!(paused.contains("PAUSED  7 series") && paused.contains("space continue"), "{paused}");
+    assert!(paused.contains("PAUSED  8 series") && paused.contains("space continue"), "{paused}");
     assert!(paused.contains("orders{shop=a} ({order})                               3 "), "{paused}");
     press(&mut screen, " ");
     screen.update(&board);

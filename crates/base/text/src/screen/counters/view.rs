@@ -1,5 +1,7 @@
 //! Drawing of the screen of counters. Two lines above the rows, two below. Only visible rows are formatted.
 
+use std::fmt;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -12,7 +14,7 @@ use super::super::shown::View;
 use super::series::Line;
 use super::state::{CounterScreen, Input, Item};
 use crate::counters::{blank, number};
-use crate::units::Things;
+use crate::units::Count;
 
 /// The number of lines around the rows: title, heading; message, keys.
 const FRAME: u16 = 4;
@@ -39,6 +41,15 @@ const HELP: [&str; 17] = [
     "q0.5, q0.95 …: quantiles of the values in an interval.",
     "To select text with the mouse, hold Shift.",
 ];
+
+/// A number of series. The plural of the noun is irregular.
+struct SeriesCount(usize);
+
+impl fmt::Display for SeriesCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} series", Count(self.0 as u64))
+    }
+}
 
 /// The columns of the table.
 struct Columns {
@@ -95,7 +106,7 @@ fn title(screen: &CounterScreen, area: Rect, buffer: &mut Buffer) {
     let processes: Vec<String> =
         screen.names.iter().map(|(process, name)| format!("{name} ({process})")).collect();
     let state = if screen.is_paused { "PAUSED  ".to_owned() } else { String::new() };
-    let state = format!("{state}{}", Things(screen.table.len() as u64, "series"));
+    let state = format!("{state}{}", SeriesCount(screen.table.len()));
     let width = usize::from(area.width);
     let room = width.saturating_sub(state.len() + 2);
     let text = format!("{}  {state}", fit(&format!("counters of {}", processes.join(", ")), room));
@@ -149,8 +160,7 @@ fn group_text(screen: &CounterScreen, group: usize, several: bool) -> String {
         Some(name) if several => format!("{name} ({}): ", group.process),
         _ => String::new(),
     };
-    let count =
-        if is_collapsed { format!("  {}", Things(group.count as u64, "series")) } else { String::new() };
+    let count = if is_collapsed { format!("  {}", SeriesCount(group.count)) } else { String::new() };
     format!("{} {process}{}{count}", if is_collapsed { '▸' } else { '▾' }, group.heading)
 }
 
@@ -172,7 +182,7 @@ fn series(series: &Line, columns: &Columns, area: Rect, buffer: &mut Buffer, y: 
     text.push(' ');
     text.push_str(&right(&blank(series.rate), rate));
     line(buffer, area, y, &text, Style::new());
-    let chart = sparkline(series.history.iter().copied(), history);
+    let chart = sparkline(series.history.iter().copied(), history, None);
     let x = usize::from(area.width).saturating_sub(history);
     at(buffer, area, u16::try_from(x).unwrap_or(u16::MAX), y, &chart, CHART);
 }

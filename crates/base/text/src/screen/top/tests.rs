@@ -212,6 +212,7 @@ fn a_table_and_a_line_of_json() {
     let mut printed = Vec::new();
     table.print(&mut printed, &TextOptions { rows: Some(3), ..TextOptions::default() }).unwrap();
     insta::assert_snapshot!("table", String::from_utf8(printed).unwrap());
-    let line = serde_json::to_value(TopLine::new(&table, Some(2))).unwrap();
-    insta::assert_snapshot!("json", serde_json::to_string_pretty(&line).unwrap());
+    let mut line = Vec::new();
+    crate::json::write_line(&mut line, &TopLine::new(&table, Some(2))).unwrap();
+    insta::assert_snapshot!("json", String::from_utf8(line).unwrap());
 }

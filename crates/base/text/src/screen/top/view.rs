@@ -129,7 +129,7 @@ fn content(screen: &mut TopScreen, area: Rect, buffer: &mut Buffer, rows: u16) {
         line(buffer, area, y, &text, Style::new());
         if let Some(history) = screen.history.get(&row.key).filter(|_| chart > 0) {
             let x = u16::try_from(2 * SHARE + 2).unwrap_or(0);
-            at(buffer, area, x, y, &sparkline(history.iter().copied(), chart), CHART);
+            at(buffer, area, x, y, &sparkline(history.iter().copied(), chart, Some((0.0, 100.0))), CHART);
         }
         if place == screen.list.cursor {
             highlight(buffer, area, y, SELECTED);
