@@ -63,6 +63,8 @@ pub struct LiveProfileUpdate {
     pub methods: usize,
     /// Whether names of methods are being received.
     pub is_naming: bool,
+    /// Whether the runtime is known to mark every sample correctly as running or waiting.
+    pub has_exact_states: bool,
 }
 
 /// The end of a live profile.
@@ -285,6 +287,7 @@ impl Follower {
             left_out: self.profile.left_out(),
             methods: self.profile.methods(),
             is_naming: self.names_reader.is_some(),
+            has_exact_states: self.profile.has_exact_states(),
         }
     }
 

@@ -20,8 +20,9 @@ pub(crate) async fn run(options: Top, output: Output) -> anyhow::Result<u8> {
     let mut display = TopDisplay::new(view, inclusive, number, output);
     display.start(interrupt, save_profile)?;
     let receive = move |update: LiveProfileUpdate| {
-        let LiveProfileUpdate { trace, time, covers, lost, left_out, is_naming, .. } = update;
-        display.update(TopData { trace, time, covers, lost, left_out, is_naming })
+        let LiveProfileUpdate { trace, time, covers, lost, left_out, is_naming, has_exact_states, .. } =
+            update;
+        display.update(TopData { trace, time, covers, lost, left_out, is_naming, has_exact_states })
     };
     let end = live_profile(chosen, LiveProfileRequest { interval, window, duration }, &stops, receive).await;
     close_screen();

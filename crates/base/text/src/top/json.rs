@@ -19,6 +19,7 @@ pub struct TopLine {
     lost: u64,
     left_out: u64,
     names_complete: bool,
+    exact_states: bool,
     methods: Vec<MethodMember>,
     threads: Vec<ThreadMember>,
 }
@@ -47,7 +48,7 @@ impl TopLine {
     /// Creates the line of a table. `rows` is the maximum number of methods; all if `None`.
     pub fn new(table: &TopTable<'_>, rows: Option<usize>) -> Self {
         let TopTable { data, view, inclusive } = *table;
-        let TopData { trace, time, covers, lost, left_out, is_naming } = data;
+        let TopData { trace, time, covers, lost, left_out, is_naming, has_exact_states } = data;
         let order = if inclusive { Order::Total } else { Order::Own };
         let (mut all, sum) = methods(trace, view, None, order);
         all.truncate(rows.unwrap_or(usize::MAX));
@@ -77,6 +78,7 @@ impl TopLine {
             lost: *lost,
             left_out: *left_out,
             names_complete: !is_naming,
+            exact_states: *has_exact_states,
             methods: methods.collect(),
             threads: threads.collect(),
         }

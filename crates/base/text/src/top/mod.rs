@@ -11,7 +11,7 @@ use runtap_model::{Trace, UtcNs, View};
 pub use self::json::TopLine;
 #[cfg(all(unix, feature = "tui"))]
 pub(crate) use self::rows::percent;
-pub(crate) use self::rows::{Order, methods, samples, threads};
+pub(crate) use self::rows::{Order, methods, remark, samples, threads};
 use crate::units::{Percent, Seconds, Things};
 use crate::{Column, Print, Table, TextOptions};
 
@@ -30,6 +30,8 @@ pub struct TopData {
     pub left_out: u64,
     /// Whether names of methods are being received.
     pub is_naming: bool,
+    /// Whether the runtime is known to mark every sample correctly as running or waiting.
+    pub has_exact_states: bool,
 }
 
 /// The table of the hottest methods.
@@ -65,6 +67,9 @@ impl Print for TopTable<'_> {
             [percent(row.own), percent(row.total), row.label]
         });
         table.print(out, options)?;
+        if let Some(remark) = remark(data, view) {
+            writeln!(out, "{}{remark}{:#}", options.dim(), options.dim())?;
+        }
         writeln!(out)
     }
 }

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use runtap_model::{FrameTotals, ThreadHandle, Ticks, Trace, View, order};
 
+use super::TopData;
+
 /// The order of methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Order {
@@ -87,6 +89,13 @@ pub(crate) fn threads(trace: &Trace, view: View) -> Vec<ThreadRow> {
         .collect();
     order::sort_by_key(&mut rows, |row| (Reverse((row.weight, row.all)), row.tid));
     rows
+}
+
+/// Returns a remark if the view leaves out most samples although the runtime does not mark all running threads as such.
+pub(crate) fn remark(data: &TopData, view: View) -> Option<&'static str> {
+    let sum = |view| data.trace.threads().map(|(_, thread)| thread.weight(view)).fold(0, u64::saturating_add);
+    let is_doubtful = view == View::Cpu && !data.has_exact_states && sum(view) < sum(View::ThreadTime) / 2;
+    is_doubtful.then_some("This runtime marks running threads as waiting, too: view thread-time counts all")
 }
 
 /// Returns the number of samples with this weight.

@@ -205,6 +205,11 @@ impl LiveProfile {
         self.names.code().len()
     }
 
+    /// Whether the runtime is known to mark every sample correctly as running or waiting. .NET 8 and 9 do not.
+    pub fn has_exact_states(&self) -> bool {
+        self.names.has_exact_states()
+    }
+
     /// Returns the profile of the window. Its samples have no times: the weight of each is the time for which it stands, and those of
     /// a thread with equal stacks are one.
     pub fn trace(&mut self, options: &ProfileOptions, pid: Option<u32>) -> Trace {

@@ -59,6 +59,7 @@ fn data() -> TopData {
         lost: 0,
         left_out: 0,
         is_naming: false,
+        has_exact_states: true,
     }
 }
 
@@ -162,6 +163,25 @@ fn views_pause_filter_and_save() {
     assert!(screen.rows.is_empty());
     press(&mut screen, "↓⏎3⏎⇥⏎w");
     assert!(screen.handle(Key::Char('q')));
+}
+
+#[test]
+fn a_runtime_without_exact_states_is_remarked() {
+    let mut screen = screen();
+    let mut inexact = data();
+    inexact.has_exact_states = false;
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(1);
+    for (kind, weight) in [(SampleKind::MANAGED, 1), (SampleKind::EXTERNAL, 9)] {
+        let frame = builder.frame(Some("m"), "Work()");
+        let stack = builder.stack_of([frame]);
+        builder.add_weighted(thread, 0, weight * 1_000_000, kind, stack);
+    }
+    inexact.trace = builder.finish();
+    screen.update(inexact);
+    assert!(text(&mut screen, 60, 12).contains("This runtime marks running threads as waiting"));
+    press(&mut screen, "v");
+    assert!(!text(&mut screen, 60, 12).contains("This runtime"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::super::paint::{
 };
 use super::super::shown::View as ScreenView;
 use super::state::{Input, Row, Tab, TopScreen};
-use crate::top::{Order, samples};
+use crate::top::{Order, remark, samples};
 use crate::units::{Count, Percent, Seconds, Things};
 
 /// The number of lines around the rows: title, tabs, heading; message, keys.
@@ -175,6 +175,12 @@ fn nothing(screen: &TopScreen) -> &'static str {
     }
 }
 
+/// Returns a remark about the samples until another row is selected, whose complete name then takes its place.
+fn remark_of(screen: &TopScreen) -> Option<&'static str> {
+    let data = screen.data.as_ref().filter(|_| screen.list.cursor == 0)?;
+    remark(data, screen.view)
+}
+
 fn foot(screen: &TopScreen, area: Rect, buffer: &mut Buffer) {
     let Some(below) = area.height.checked_sub(2).filter(|y| *y > 2) else { return };
     let width = usize::from(area.width);
@@ -182,7 +188,10 @@ fn foot(screen: &TopScreen, area: Rect, buffer: &mut Buffer) {
         Input::Filter => (format!("/{}▏", clean(&screen.filter)), BOLD),
         _ if !screen.message.is_empty() => (screen.message.clone(), WARNING),
         _ if !screen.filter.is_empty() => (format!("Only rows with '{}'", clean(&screen.filter)), BOLD),
-        _ => (screen.selected().map_or_else(String::new, |row| row.text.clone()), DIM),
+        _ => match remark_of(screen) {
+            Some(remark) => (format!("{remark} (v)"), WARNING),
+            None => (screen.selected().map_or_else(String::new, |row| row.text.clone()), DIM),
+        },
     };
     line(buffer, area, below, &fit(&text, width), style);
     let order = match screen.order {
