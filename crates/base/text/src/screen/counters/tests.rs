@@ -140,10 +140,10 @@ fn a_filter_sorting_and_collapsed_groups() {
     press(&mut screen, "/ORD");
     insta::assert_snapshot!(text(&mut screen, 80, 8), @r"
     counters of meters (7)                                                  8 series
-    COUNTER                                              VALUE PER SECOND HISTORY
+    COUNTER                                                VALUE PER SECOND HISTORY
     ▾ Demo.Shop
-      orders{shop=a} ({order})                               9          3      ▁▁▁
-      orders{shop=b} ({order})                               6          2      ▁▁▁
+      orders{shop=a} ({order})                                 9          3      ▁▁▁
+      orders{shop=b} ({order})                                 6          2      ▁▁▁
 
     /ord▏
     Enter keeps the filter  Esc removes it
@@ -156,7 +156,7 @@ fn a_filter_sorting_and_collapsed_groups() {
     press(&mut screen, "gc");
     insta::assert_snapshot!(text(&mut screen, 60, 7), @r"
     counters of meters (7)                              8 series
-    COUNTER                           VALUE PER SECOND HISTORY
+    COUNTER                            VALUE PER SECOND HISTORY
     ▸ Demo.Shop  6 series
     ▸ System.Runtime  2 series
 
