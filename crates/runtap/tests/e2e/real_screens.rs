@@ -42,7 +42,7 @@ fn expect_restored(terminal: Terminal, code: i32) -> String {
 }
 
 fn counters_are_shown_until_a_key_quits(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut target = meters(runtime, &ROUNDS)?;
+    let target = meters(runtime, &ROUNDS)?;
     let mut terminal = counters(&target, &[]);
     wait_for_row(&terminal, "orders{shop=a}");
     wait_for_row(&terminal, "latency{route=/a} q0.5");
@@ -56,8 +56,8 @@ fn counters_are_shown_until_a_key_quits(runtime: &RealRuntime) -> Result<(), Ski
 }
 
 fn methods_are_shown_until_a_key_quits(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut target = Target::start(runtime.program("spin", &["600"])?);
-    let mut terminal = Terminal::start(command(["top", &target.p()]), 100);
+    let target = Target::start(runtime.program("spin", &["600"])?);
+    let mut terminal = Terminal::start(command(["top", &target.p(), "--view", "thread-time"]), 100);
     wait_for_row(&terminal, "spin!Burn.Cycles");
     terminal.type_in("2");
     wait_for_row(&terminal, "spin-A");

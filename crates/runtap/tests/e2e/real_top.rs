@@ -13,15 +13,17 @@ fn spin(runtime: &RealRuntime) -> Result<Target, Skip> {
 }
 
 fn the_hottest_methods_and_threads_are_named(runtime: &RealRuntime) -> Result<(), Skip> {
-    let mut target = spin(runtime)?;
-    let done = runtap(["top", &target.p(), "--duration", "4s", "--window", "2s", "--format", "json"]);
+    let target = spin(runtime)?;
+    // .NET 9 marks nearly all running threads as waiting.
+    let view = ["--view", "thread-time", "--format", "json"];
+    let done = runtap(["top", &target.p(), "--duration", "4s", "--window", "2s"].iter().chain(&view));
     done.expect_code(0);
     let lines: Vec<Value> = done.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // Names arrive while the first updates are shown.
     let line = lines.iter().rfind(|line| line["names_complete"] == true).unwrap_or_else(|| panic!("{done}"));
     assert_eq!(
         (&line["type"], &line["pid"], &line["view"]),
-        (&"top".into(), &target.pid().into(), &"cpu".into())
+        (&"top".into(), &target.pid().into(), &"thread-time".into())
     );
     let hottest = &line["methods"][0];
     assert_eq!(
@@ -29,7 +31,8 @@ fn the_hottest_methods_and_threads_are_named(runtime: &RealRuntime) -> Result<()
         (Some("Burn.Cycles(int32)"), &"spin".into()),
         "{line:#}"
     );
-    assert!(hottest["self_percent"].as_f64() > Some(80.0), "{hottest:#}");
+    // The main thread sleeps.
+    assert!(hottest["self_percent"].as_f64() > Some(50.0), "{hottest:#}");
     let total = |name: &str| {
         let methods = line["methods"].as_array().unwrap();
         let found = methods.iter().find(|method| method["name"].as_str().unwrap().starts_with(name));
@@ -51,7 +54,7 @@ fn tables_are_printed_into_a_pipe(runtime: &RealRuntime) -> Result<(), Skip> {
     let target = spin(runtime)?;
     let done = runtap(["top", &target.p(), "--duration", "3s", "--number", "2"]);
     done.expect_code(0);
-    let tables = done.text().matches("SELF    TOTAL  METHOD").count();
+    let tables = done.text().matches("TOTAL  METHOD").count();
     assert!(tables >= 2 && done.text().contains("spin!Burn.Cycles(int32)"), "{done}");
     assert!(!done.text().contains('\u{1b}') && done.text().contains("(--number shows more)"), "{done}");
     Ok(())

@@ -202,6 +202,7 @@ impl TopScreen {
         }
         if tab != self.tab {
             (self.tab, self.rows) = (tab, Vec::new());
+            self.filter.clear();
             self.list = ListState::default();
         }
     }

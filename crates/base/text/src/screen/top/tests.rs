@@ -126,7 +126,7 @@ fn threads_and_the_methods_of_one() {
 #[test]
 fn calls_of_a_method_and_its_callers() {
     let mut screen = screen();
-    press(&mut screen, "s/handle⏎⏎⎋");
+    press(&mut screen, "s/handle⏎⏎");
     insta::assert_snapshot!("callees", text(&mut screen, 80, 10));
     press(&mut screen, "r");
     insta::assert_snapshot!("callers", text(&mut screen, 80, 10));
