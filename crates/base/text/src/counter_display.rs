@@ -37,12 +37,11 @@ impl CounterDisplay {
     pub fn start(&mut self, process: u32, name: &str, quit: fn()) -> io::Result<()> {
         #[cfg(all(unix, feature = "tui"))]
         if self.output.has_screen() {
-            let screen = match &self.screen {
-                Some(screen) => screen,
-                None => {
-                    let view = crate::screen::CounterScreen::new(self.deltas);
-                    self.screen.insert(crate::screen::ShownScreen::show(view, self.output.colors(), quit)?)
-                }
+            let screen = if let Some(screen) = &self.screen {
+                screen
+            } else {
+                let view = crate::screen::CounterScreen::new(self.deltas);
+                self.screen.insert(crate::screen::ShownScreen::show(view, self.output.colors(), quit)?)
             };
             screen.update(|screen| screen.start(process, name));
         }

@@ -42,7 +42,6 @@ pub(crate) fn last() -> (usize, Option<String>) {
 
 /// Prints the messages, and the following ones when they occur.
 #[cfg(all(unix, feature = "tui"))]
-#[expect(clippy::print_stderr, reason = "they have passed through Output")]
 pub(crate) fn end() {
     for line in lock().take().unwrap_or_default() {
         eprintln!("{line}");

@@ -16,6 +16,7 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// Prints the results and messages of a program, according to its options for output.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct Output {
     quiet: bool,
     verbose: u8,

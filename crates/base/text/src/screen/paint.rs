@@ -90,7 +90,7 @@ pub(super) fn join(parts: &[&str], columns: usize) -> String {
     for part in parts {
         let gap = if joined.is_empty() { 0 } else { 2 };
         if used + gap + width(part) <= columns {
-            joined.push_str(&"  "[..gap]);
+            joined.push_str(if gap > 0 { "  " } else { "" });
             joined.push_str(part);
             used += gap + width(part);
         }

@@ -151,7 +151,9 @@ impl Series {
                 new.push(Line { value: None, delta: None, rate: None, ..known });
             }
         }
-        new.iter_mut().for_each(|line| line.record(length));
+        for line in &mut new {
+            line.record(length);
+        }
         self.lines = new;
     }
 }

@@ -1,6 +1,6 @@
 //! Drawing of the screen of counters. Two lines above the rows, two below. Only visible rows are formatted.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -119,12 +119,12 @@ fn content(screen: &mut CounterScreen, area: Rect, buffer: &mut Buffer, rows: u1
     let Columns { name, value, unit, delta, rate, history } = columns;
     let mut heading = format!("{} {:>value$}", fit("COUNTER", name), "VALUE");
     if let Some(unit) = unit {
-        heading.push_str(&format!(" {:unit$}", "UNIT"));
+        let _ = write!(heading, " {:unit$}", "UNIT");
     }
     if let Some(delta) = delta {
-        heading.push_str(&format!(" {:>delta$}", "CHANGE"));
+        let _ = write!(heading, " {:>delta$}", "CHANGE");
     }
-    heading.push_str(&format!(" {:>rate$} {}", "PER SECOND", fit("HISTORY", history)));
+    let _ = write!(heading, " {:>rate$} {}", "PER SECOND", fit("HISTORY", history));
     line(buffer, area, 1, &heading, BOLD);
     if screen.items.is_empty() && rows > 0 {
         let why = if screen.filter.is_empty() {

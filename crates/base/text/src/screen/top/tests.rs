@@ -15,6 +15,9 @@ use super::TopScreen;
 use super::state::Tab;
 use crate::{Print as _, TextOptions, TopData, TopLine, TopTable};
 
+/// A stack of modules and methods from the root, the thread, whether it ran, and the number of samples.
+type SampleRow<'a> = (&'a [(&'a str, &'a str)], u64, bool, u64);
+
 /// Samples of an application: stacks from the root, thread, whether it ran, and the number of samples.
 fn trace() -> Trace {
     let mut builder = TraceBuilder::new();
@@ -24,7 +27,7 @@ fn trace() -> Trace {
     let hash = ("System.Private.CoreLib", "System.HashCode.Combine(!!0,!!1)");
     let parse = ("spin", "Shop.Parser.Parse(string)\u{1b}[31m\u{202e}");
     let wait = ("System.Private.CoreLib", "System.Threading.Monitor.Wait(class System.Object)");
-    let rows: [(&[(&str, &str)], u64, bool, u64); 6] = [
+    let rows: [SampleRow<'_>; 6] = [
         (&[main, handle, hash], 11, true, 2_600),
         (&[main, handle], 11, true, 1_000),
         (&[main, handle, parse], 11, true, 900),

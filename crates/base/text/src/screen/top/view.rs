@@ -1,5 +1,7 @@
 //! Drawing of the screen of the hottest methods. Three lines above the rows, two below. Only visible rows are formatted.
 
+use std::fmt::Write as _;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -51,7 +53,7 @@ impl ScreenView for TopScreen {
         tabs(self, area, buffer);
         let rows = area.height.saturating_sub(FRAME);
         if self.input == Input::Help {
-            for (y, text) in (2..2 + rows + 1).zip(HELP) {
+            for (y, text) in (2..=2 + rows).zip(HELP) {
                 line(buffer, area, y, text, Style::new());
             }
         } else {
@@ -76,9 +78,9 @@ fn title(screen: &TopScreen, area: Rect, buffer: &mut Buffer) {
         name = clean(&data.trace.process().label());
         let all: u64 = data.trace.threads().map(|(_, thread)| thread.weight(screen.view)).sum();
         let covers = Seconds(data.covers);
-        state.push_str(&format!("{} in {covers:.1}", Things(samples(all), "sample")));
+        let _ = write!(state, "{} in {covers:.1}", Things(samples(all), "sample"));
         if data.lost > 0 {
-            state.push_str(&format!(", {} lost", Count(data.lost)));
+            let _ = write!(state, ", {} lost", Count(data.lost));
         }
         if data.is_naming {
             state.push_str(", receiving names");
