@@ -28,6 +28,7 @@ mod stack;
 mod streams;
 mod target;
 mod test;
+mod top;
 mod trace;
 #[cfg(not(target_os = "linux"))]
 mod words;
@@ -75,6 +76,7 @@ pub(crate) use self::stack::Stack;
 pub(crate) use self::streams::{Inspect, Repair};
 pub(crate) use self::target::{All, Target, TargetOptions};
 pub(crate) use self::test::{FlakyResult, ListFormat, NoTests, Rerun, Test, TestTransport};
+pub(crate) use self::top::Top;
 pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use runtap_text::units::parse_megabytes;
@@ -97,6 +99,7 @@ macro_rules! help_template {
   collect        Alias of 'trace', as in dotnet-trace
   tail           Show events as they happen
   counters       Show or save counters as they change
+  top            Show the hottest methods and threads
   dump           Write a core dump
   heap           Write or show the objects in the heap (also Java)
   list-profiles  List the profiles for 'trace --profile'
@@ -279,6 +282,8 @@ Examples:
     Counters(Deferred<Counters>),
     /// Show the stacks of all threads
     Stack(Deferred<Stack>),
+    /// Show the hottest methods and threads
+    Top(Deferred<Top>),
     /// Convert a recording to other formats
     Convert(Deferred<Convert>),
     /// Compare two recordings
@@ -371,6 +376,7 @@ impl Verb {
             }
             Self::Events(Deferred(Events { format, .. })) => TextOrJson::of_lines(*format),
             Self::Tail(options) => TextOrJson::of_lines(options.format),
+            Self::Top(options) => options.format.format,
             Self::Counters(options) => options.format(),
             Self::Router(mode) => mode.format().unwrap_or(TextOrJson::Text),
             Self::SetEnv(_)

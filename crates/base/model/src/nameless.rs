@@ -3,6 +3,7 @@
 
 use crate::builder::TraceBuilder;
 use crate::frames::{Frame, FrameHandle};
+use crate::samples::ThreadHandle;
 use crate::stacks::StackHandle;
 use crate::totals::{FrameTotals, StackWeights};
 use crate::trace::Trace;
@@ -15,11 +16,16 @@ impl FrameTotals {
     /// Computes the totals of `view` by name: all addresses of a module are one frame named `?`. Returns them with a
     /// trace without threads that the handles belong to.
     pub fn by_name(trace: &Trace, view: View) -> (Trace, Self) {
+        Self::by_name_in(trace, view, None)
+    }
+
+    /// Like [`by_name`](Self::by_name), in one thread, or in all threads if `thread` is `None`.
+    pub fn by_name_in(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> (Trace, Self) {
         let mut builder = TraceBuilder::new();
         let frames = merge_frames(trace, &mut builder);
         let stacks = merge_stacks(trace, &frames, &mut builder);
         let tables = builder.finish();
-        let weights = StackWeights::new(trace, view, None).moved(&stacks, tables.stacks().len());
+        let weights = StackWeights::new(trace, view, thread).moved(&stacks, tables.stacks().len());
         let totals = Self::of(&tables, &weights);
         (tables, totals)
     }

@@ -28,24 +28,28 @@ impl CounterTable<'_> {
     }
 }
 
-/// A row of the table.
-struct TableRow {
-    value: Option<f64>,
-    delta: Option<f64>,
-    rate: Option<f64>,
-    name: String,
+/// A number of a series, or a heading.
+pub(crate) struct SeriesRow {
+    pub(crate) value: Option<f64>,
+    pub(crate) delta: Option<f64>,
+    pub(crate) rate: Option<f64>,
+    /// The name with tags.
+    pub(crate) name: String,
+    /// The unit of the value. Empty if unknown.
+    pub(crate) unit: String,
 }
 
 impl Print for CounterTable<'_> {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let first = self.board.rows().next().map(|row| row.process);
         let several = self.board.rows().any(|row| Some(row.process) != first);
-        let mut all: Vec<TableRow> = Vec::new();
+        let mut all: Vec<SeriesRow> = Vec::new();
         let mut last = None;
         for row in self.board.rows() {
             let heading = heading(row, several);
             if last.as_ref() != Some(&heading) {
-                all.push(TableRow { value: None, delta: None, rate: None, name: heading.clone() });
+                let (name, unit) = (heading.clone(), String::new());
+                all.push(SeriesRow { value: None, delta: None, rate: None, name, unit });
                 last = Some(heading);
             }
             let series = rows(row, "  ", &[&row.counter.counter_tags, &row.counter.tags]);
@@ -60,26 +64,31 @@ impl Print for CounterTable<'_> {
         if self.deltas {
             let mut table = Table::new("counter", [value, delta, rate, name]);
             table.fill(all.into_iter(), options, |row| {
-                [row.value(), blank(row.delta), blank(row.rate), row.name]
+                [row.value(), blank(row.delta), blank(row.rate), row.text()]
             });
             table.print(out, options)
         } else {
             let mut table = Table::new("counter", [value, rate, name]);
-            table.fill(all.into_iter(), options, |row| [row.value(), blank(row.rate), row.name]);
+            table.fill(all.into_iter(), options, |row| [row.value(), blank(row.rate), row.text()]);
             table.print(out, options)
         }
     }
 }
 
-impl TableRow {
+impl SeriesRow {
     /// Returns the cell with the value, which is empty in a heading.
     fn value(&self) -> String {
         if self.name.starts_with(' ') { number(self.value) } else { String::new() }
     }
+
+    /// Returns the name with the unit.
+    fn text(self) -> String {
+        if self.unit.is_empty() { self.name } else { format!("{} ({})", self.name, self.unit) }
+    }
 }
 
 /// Returns the heading of a provider: `[PID: ]PROVIDER[ VERSION]{TAGS}`.
-fn heading(row: &CounterRow, several: bool) -> String {
+pub(crate) fn heading(row: &CounterRow, several: bool) -> String {
     let process = if several { format!("{}: ", row.process) } else { String::new() };
     let version = row.counter.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     format!("{process}{}{version}{}", row.counter.provider, braced(&[&row.counter.provider_tags]))
@@ -93,28 +102,27 @@ fn braced(levels: &[&Tags]) -> String {
 }
 
 /// Returns the rows of a series: one, or one for each quantile of a histogram and one for the number of its values. Names are
-/// `PREFIX`, the counter, these tags, what the number is, and the unit.
-fn rows(row: &CounterRow, prefix: &str, tags: &[&Tags]) -> Vec<TableRow> {
+/// `PREFIX`, the counter, these tags, and what the number is.
+pub(crate) fn rows(row: &CounterRow, prefix: &str, tags: &[&Tags]) -> Vec<SeriesRow> {
     let counter = row.counter.display_name.as_deref().unwrap_or(&row.counter.name);
-    let name = |suffix: &str, unit: &str| {
-        let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
-        format!("{prefix}{counter}{}{suffix}{unit}", braced(tags))
-    };
+    let name = |suffix: &str| format!("{prefix}{counter}{}{suffix}", braced(tags));
     if row.counter.kind != CounterKind::Histogram {
         let delta = row.values.delta.or_else(|| Some(row.value()? - row.previous?));
-        let name = name("", &row.counter.unit);
-        return vec![TableRow { value: row.value(), delta, rate: row.rate(), name }];
+        let unit = row.counter.unit.clone();
+        return vec![SeriesRow { value: row.value(), delta, rate: row.rate(), name: name(""), unit }];
     }
     #[expect(clippy::cast_precision_loss, reason = "shown rounded")]
     let float = |count: u64| count as f64;
     let delta = row.values.count.map(float);
     let rate = delta.zip(row.values.interval_s).map(|(delta, seconds)| delta / seconds);
-    let count = TableRow { value: row.total_count.map(float), delta, rate, name: name(" count", "") };
-    let quantiles = row.values.quantiles.iter().map(|(share, value)| TableRow {
+    let (value, unit) = (row.total_count.map(float), String::new());
+    let count = SeriesRow { value, delta, rate, name: name(" count"), unit };
+    let quantiles = row.values.quantiles.iter().map(|(share, value)| SeriesRow {
         value: Some(*value),
         delta: None,
         rate: None,
-        name: name(&format!(" q{share}"), &row.counter.unit),
+        name: name(&format!(" q{share}")),
+        unit: row.counter.unit.clone(),
     });
     std::iter::once(count).chain(quantiles).collect()
 }
@@ -130,7 +138,9 @@ pub fn counter_line(row: &CounterRow, several: bool, deltas: bool) -> String {
     let version = version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
     let prefix = format!("{process}{provider}{version}/");
     let mut lines = String::new();
-    for TableRow { value, delta, rate, name } in rows(row, &prefix, &[provider_tags, counter_tags, tags]) {
+    for series in rows(row, &prefix, &[provider_tags, counter_tags, tags]) {
+        let SeriesRow { value, delta, rate, .. } = series;
+        let name = series.text();
         let delta = delta.filter(|_| deltas).map_or_else(String::new, |it| format!("  {} last", signed(it)));
         let rate = rate.map_or_else(String::new, |rate| format!("  {}/s", number(Some(rate))));
         // Writing to memory does not fail.
@@ -145,12 +155,12 @@ fn signed(value: f64) -> String {
 }
 
 /// Returns a cell that is empty if the kind of the counter has no such number.
-fn blank(value: Option<f64>) -> String {
+pub(crate) fn blank(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| number(Some(value)))
 }
 
 /// Returns a number with three decimals, or three digits if it is smaller; `-` if it is missing.
-fn number(value: Option<f64>) -> String {
+pub(crate) fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let size = value.abs();
     if !value.is_finite() {

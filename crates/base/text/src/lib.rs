@@ -22,12 +22,14 @@
 //! - [`jvm`] contains the texts and documents of Java traces.
 //! - [`units`] parses and formats durations, sizes and counts.
 //!
+//! - `screen`, with the feature `tui`, contains full-screen interfaces.
 //! - [`mod@test`] shows the events of a run of tests, with the progress redrawn in place.
 //!
 //! This crate does not read recordings or parse options. Hints about an empty table are requested from the caller
 //! ([`Missing`]).
 
 pub mod advice;
+mod counter_display;
 mod counters;
 mod counts;
 mod cut;
@@ -36,6 +38,7 @@ pub mod document;
 mod dump;
 mod findings;
 mod heap_file;
+mod held;
 mod info;
 pub mod json;
 pub mod jvm;
@@ -52,9 +55,13 @@ mod report;
 mod router;
 mod rows;
 mod stack;
+#[cfg(all(unix, feature = "tui"))]
+pub mod screen;
 mod table;
 pub mod terminal_size;
 pub mod test;
+mod top;
+mod top_display;
 mod trace;
 mod tracepoints;
 mod transcript;
@@ -64,6 +71,7 @@ use std::io;
 
 pub use runtap_model::text::{Clean, acts_unseen, one_line};
 
+pub use self::counter_display::CounterDisplay;
 pub use self::counters::{CounterTable, counter_line};
 pub use self::cut::cut;
 pub use self::diff::DiffText;
@@ -74,7 +82,15 @@ pub use self::output::{Output, with_causes};
 pub use self::process::{ChangeRow, ProcessList, ProcessRow, ProcessTable};
 pub use self::stack::StackList;
 pub use self::table::{Column, Table};
+pub use self::top::{TopData, TopLine, TopTable};
+pub use self::top_display::TopDisplay;
 pub use self::transcript::{TranscriptPrinter, TranscriptRow, TranscriptText};
+
+/// Restores the terminal if a full-screen interface is shown, and prints the messages that were held back meanwhile.
+pub fn close_screen() {
+    #[cfg(all(unix, feature = "tui"))]
+    screen::close();
+}
 
 /// A value that can be printed as text.
 pub trait Print {

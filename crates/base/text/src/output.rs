@@ -10,25 +10,28 @@ use runtap_model::Message;
 use serde::Serialize;
 
 use crate::terminal_size::{stderr_columns, stdout_columns};
-use crate::{Clean, DIM, ERROR, Print, TextOptions, WARNING, cut, json};
+use crate::{Clean, DIM, ERROR, Print, TextOptions, WARNING, close_screen, cut, held, json};
 
 const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// Prints the results and messages of a program, according to its options for output.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct Output {
     quiet: bool,
     verbose: u8,
     json: bool,
     /// Whether there are several results, each printed as one line of JSON.
     several: bool,
+    /// Whether a full-screen interface has the terminal.
+    has_screen: bool,
 }
 
 impl Output {
     /// Creates an output. `quiet` suppresses notes and progress, `verbose` above 0 shows details, and `json` is whether
     /// results are JSON.
     pub fn new(quiet: bool, verbose: u8, json: bool) -> Self {
-        Self { quiet, verbose, json, several: false }
+        Self { quiet, verbose, json, several: false, has_screen: false }
     }
 
     /// Whether results are JSON.
@@ -46,9 +49,10 @@ impl Output {
         self.quiet
     }
 
-    /// Whether a progress line may be shown: stderr is a terminal and `--quiet` is not set.
+    /// Whether a progress line may be shown: stderr is a terminal without a full-screen interface, and `--quiet` is not set.
     pub fn progress(self) -> bool {
         !self.quiet
+            && !self.has_screen
             && io::stderr().is_terminal()
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
     }
@@ -56,6 +60,27 @@ impl Output {
     /// Whether stdout is a terminal whose content can be redrawn in place.
     pub fn can_draw(self) -> bool {
         !self.quiet && self.is_seen() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    }
+
+    /// Whether this program has full-screen interfaces, and stdin and stdout are a terminal for one.
+    pub fn can_show_screen(self) -> bool {
+        cfg!(all(unix, feature = "tui")) && self.can_draw() && io::stdin().is_terminal()
+    }
+
+    /// Whether colors are used on stdout.
+    pub fn colors(self) -> bool {
+        anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+    }
+
+    /// Whether a full-screen interface has the terminal.
+    pub fn has_screen(self) -> bool {
+        self.has_screen
+    }
+
+    /// Returns the output beside a full-screen interface, which shows the progress and reads the keyboard.
+    #[must_use]
+    pub fn beside_screen(self) -> Self {
+        Self { has_screen: true, ..self }
     }
 
     /// Returns the output for `count` results. With more than one, each result is one line of JSON.
@@ -190,6 +215,7 @@ impl Output {
 
     /// Prints an error, the items that it refers to, and the next step.
     pub fn error(self, error: impl Display, list: &[String], hint: Option<&str>) {
+        close_screen();
         self.line(format_args!("{ERROR}error{ERROR:#}: {}", Clean(&error.to_string())));
         for item in list {
             self.item(item);
@@ -218,6 +244,9 @@ impl Output {
     }
 
     fn line(self, text: impl Display) {
+        if held::add(&text) {
+            return;
+        }
         self.end_status();
         let mut err = anstream::stderr().lock();
         // If stderr is closed, there is nowhere to report the error.

@@ -2,6 +2,7 @@
 //!
 //! * [`EventCounts`]: the number of events of each kind in a stream.
 //! * [`ProfileBuilder`]: a [`runtap_model::Trace`] from the samples, method names and modules of a stream.
+//! * [`LiveProfile`]: the profile of the last seconds of a live session.
 //! * [`DotnetTraceBuilder`]: a trace as dotnet-trace creates it.
 //! * [`payload`]: the fields of any event, by the stream's descriptions or by built-in ones.
 //! * [`Record`]: an event with everything that is known about it; [`Filter`]: a condition on records.
@@ -49,7 +50,7 @@ pub use dotnet_trace::DotnetTraceBuilder;
 pub use filter::{Filter, FilterError};
 pub use heap::{HEAP_KEYWORDS, HeapEvents};
 pub use names::{FrameText, Names};
-pub use profile::{ProfileBuilder, ProfileOptions};
+pub use profile::{LiveLimits, LiveProfile, ProfileBuilder, ProfileOptions};
 pub use record::{Member, MemberValue, Record, UtcNs};
 pub use stacks::Stacks;
 pub use threads::ThreadDumpBuilder;

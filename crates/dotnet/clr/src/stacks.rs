@@ -99,6 +99,11 @@ impl Stacks {
         index
     }
 
+    /// Adds a stack of addresses, leaf first. Returns its index.
+    pub(crate) fn add(&mut self, stack: &[u64]) -> u32 {
+        self.insert(self.hasher.hash_one(stack), stack)
+    }
+
     fn insert(&mut self, hash: u64, stack: &[u64]) -> u32 {
         if let Some(index) = self.by_hash.find(hash, |index| self.get(place(*index)) == stack) {
             return *index;

@@ -31,6 +31,7 @@ mod java;
 mod job;
 mod launch;
 mod live;
+mod live_profile;
 mod managed;
 pub mod messages;
 mod missing;
@@ -75,6 +76,9 @@ use self::host::PortHost;
 use self::job::{Job, Phase};
 pub use self::launch::{Command, Io, Launched};
 pub use self::live::{LiveEnd, write_live};
+pub use self::live_profile::{
+    LiveProfileEnd, LiveProfileRequest, LiveProfileUpdate, live_profile, save_profile,
+};
 pub use self::missing::Missing;
 pub use self::outcome::{Files, Part, RecordingOutcome};
 pub use self::resume::{ResumeError, Resumption, resume, resume_at};

@@ -17,6 +17,13 @@ impl ThreadNames {
         }
     }
 
+    /// Returns the current names of the threads of a process.
+    pub(crate) fn of(pid: u32) -> Vec<(u64, String)> {
+        let mut names = Self::default();
+        names.refresh(pid);
+        names.into_list()
+    }
+
     /// Returns all names.
     pub(crate) fn into_list(self) -> Vec<(u64, String)> {
         self.names.into_iter().collect()

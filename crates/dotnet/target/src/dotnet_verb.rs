@@ -20,6 +20,8 @@ impl DotnetVerb {
     pub const TRACE: Self = Self::new("trace", "records .NET programs");
     /// `tail`
     pub const TAIL: Self = Self::new("tail", "shows the events of .NET programs");
+    /// `top`
+    pub const TOP: Self = Self::new("top", "samples the methods of .NET programs");
     /// `dump`
     pub const DUMP: Self = Self {
         jcmd: Some(("To dump its heap", "GC.heap_dump FILE.hprof")),

@@ -6,9 +6,10 @@ use runtap_record::counters::{CounterFile, CounterMonitor, CounterRequest, Count
 use runtap_record::{Command, RecordingOutcome, Stops};
 use runtap_sinks::counters::{CounterFormat, CounterWriter};
 use runtap_target::TargetSpec;
-use runtap_text::{CounterTable, Output, TextOptions, counter_line, terminal_size};
+use runtap_text::{CounterDisplay, Output, close_screen};
 
 use super::failure::recording_error;
+use super::interrupt::interrupt;
 use super::target::target_spec;
 use super::trace::{child_io, guard_arguments, launch, record_managed};
 use crate::cli::{CollectCounters, CounterOptions, Counters, CountersVerb, MonitorCounters};
@@ -52,10 +53,11 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     if let Some(path) = path {
         output.note(format_args!("Writing counters to {}; Ctrl-C stops", path.display()));
     }
-    let monitor = CounterMonitor::new(request, file, move |signal| {
-        let shown = show(&signal, several, deltas, output);
-        shown.map_err(|error| error.downcast().unwrap_or_else(io::Error::other))
-    });
+    // The output of a command would be written over the screen.
+    let has_screen = file.is_none() && !show_child_io && output.can_show_screen();
+    let output = if has_screen { output.beside_screen() } else { output };
+    let mut display = CounterDisplay::new(deltas, several, output);
+    let monitor = CounterMonitor::new(request, file, move |signal| show(&signal, &mut display, output));
     let mut spec = monitor.specification();
     (spec.duration, spec.children, spec.guard) = (options.duration, children, Some(guard_arguments()));
     let conclude = Box::new(move |outcome, stops: &Stops| conclude(outcome, &monitor, stops, output));
@@ -65,23 +67,17 @@ pub(super) async fn run(verb: Counters, output: Output) -> anyhow::Result<u8> {
     launch(spec, Command { words, io, kill: false }, conclude, output).await
 }
 
-/// Shows a signal: on a terminal in a table that is redrawn, otherwise as lines.
-fn show(signal: &CounterSignal<'_>, several: bool, deltas: bool, output: Output) -> anyhow::Result<()> {
+fn show(signal: &CounterSignal<'_>, display: &mut CounterDisplay, output: Output) -> io::Result<()> {
     match signal {
-        CounterSignal::Notice { pid, notice } => output.messages([messages::notice(*pid, notice)]),
-        CounterSignal::Reading(row) if !output.can_draw() => {
-            output.text(counter_line(row, several, deltas))?;
+        CounterSignal::Started { pid, name } => display.start(*pid, name, interrupt),
+        CounterSignal::Notice { pid, notice } => {
+            output.messages([messages::notice(*pid, notice)]);
+            Ok(())
         }
-        CounterSignal::Pause(board) if output.can_draw() => {
-            let (rows, width) = terminal_size::size().unzip();
-            let options =
-                TextOptions { width, rows: rows.map(|rows| rows.saturating_sub(5)), ..output.options() };
-            let table = CounterTable { board, deltas }.to_text(&options);
-            output.screen(format_args!("{table}\nCtrl-C stops\n"))?;
-        }
-        _ => {}
+        CounterSignal::Reading(row) => display.reading(row),
+        CounterSignal::Pause(board) => display.board(board),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn conclude(
@@ -90,6 +86,7 @@ fn conclude(
     stops: &Stops,
     output: Output,
 ) -> anyhow::Result<u8> {
+    close_screen();
     if outcome.is_unread {
         return Ok(exit::OK);
     }

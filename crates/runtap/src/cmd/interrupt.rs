@@ -28,3 +28,10 @@ pub(super) async fn unless<T, E: Into<anyhow::Error>>(
         }
     }
 }
+
+/// Does what Ctrl-C does. Called by full-screen interfaces, which exist on Unix only.
+pub(super) fn interrupt() {
+    #[cfg(unix)]
+    // A signal to the own process does not fail.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+}

@@ -39,6 +39,7 @@ mod startup_hook;
 mod tail;
 mod target;
 mod test;
+mod top;
 mod trace;
 mod version;
 
@@ -130,6 +131,7 @@ fn run(verb: Verb, output: Output) -> anyhow::Result<u8> {
             on_processes(trace::run(*options, output), output)
         }
         Verb::Counters(Deferred(options)) => on_processes(counters::run(options, output), output),
+        Verb::Top(Deferred(options)) => on_processes(top::run(options, output), output),
         Verb::Tail(options) => on_processes(tail::run(&options, output), output),
         Verb::Stack(options) => at_once(stack::run(&options, output), output),
         Verb::Convert(options) => convert::run(&options, output),

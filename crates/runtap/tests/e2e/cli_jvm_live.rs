@@ -8,8 +8,8 @@ use crate::cli_terminal::Terminal;
 use crate::common::command;
 
 /// Switches to the alternate screen, and back.
-const ENTER: &str = "\x1b[?1049h";
-const LEAVE: &str = "\x1b[?1049l";
+pub(crate) const ENTER: &str = "\x1b[?1049h";
+pub(crate) const LEAVE: &str = "\x1b[?1049l";
 
 /// Returns the rows of the screen that result from these bytes: the view draws only changes.
 fn screen_rows(raw: &str) -> Vec<String> {

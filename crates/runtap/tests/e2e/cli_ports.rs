@@ -99,7 +99,7 @@ fn a_port_has_many_forms() {
 }
 
 /// Every verb that can wait on a port, with the arguments to send a request.
-const WAITING_VERBS: [&[&str]; 17] = [
+const WAITING_VERBS: [&[&str]; 18] = [
     &["doctor"],
     &["stack"],
     &["info"],
@@ -119,6 +119,7 @@ const WAITING_VERBS: [&[&str]; 17] = [
     &["perfmap", "disable"],
     &["startup-hook", "/hook.dll"],
     &["tail", "--clrevents", "gc"],
+    &["top"],
     &["trace"],
     &["counters"],
     &["counters", "monitor"],

@@ -27,6 +27,12 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(mut command: Command, columns: u16) -> Self {
+        command.env("TERM", "xterm");
+        Self::start_as_it_is(command, columns)
+    }
+
+    /// Starts a command with its own variable `TERM`.
+    pub(crate) fn start_as_it_is(mut command: Command, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -37,7 +43,7 @@ impl Terminal {
         };
         // Before the program can have changed them.
         let modes = format!("{:?}", tcgetattr(&master).unwrap());
-        command.env("TERM", "xterm").stdin(terminal()).stdout(terminal()).stderr(terminal());
+        command.stdin(terminal()).stdout(terminal()).stderr(terminal());
         let child = command.spawn().unwrap();
         drop(command);
         let keyboard = File::from(master);

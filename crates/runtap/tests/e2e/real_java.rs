@@ -62,9 +62,10 @@ fn started(jdk: &Jdk, classes: &std::path::Path, option: &str) -> Running {
 const PROFILER: [&str; 4] = ["--clsid", "{01234567-89ab-cdef-0123-456789abcdef}", "--path", "/profiler.so"];
 
 /// The verbs that need a .NET runtime, with their arguments after the target.
-const DOTNET_VERBS: [(&[&str], &[&str]); 10] = [
+const DOTNET_VERBS: [(&[&str], &[&str]); 11] = [
     (&["trace"], &[]),
     (&["tail"], &["--providers", "X"]),
+    (&["top"], &[]),
     (&["dump"], &[]),
     (&["resume"], &[]),
     (&["set-env"], &["NAME=VALUE"]),

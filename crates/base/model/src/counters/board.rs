@@ -89,6 +89,8 @@ impl InstrumentKey {
 /// A series with its latest reading and its totals.
 #[derive(Debug, Clone)]
 pub struct CounterRow {
+    /// A number that no other series of the board has or had.
+    pub id: u64,
     /// The process id.
     pub process: u32,
     /// The series.
@@ -149,6 +151,7 @@ pub struct CounterBoard {
     instruments: BTreeMap<InstrumentKey, Vec<Arc<SeriesKey>>>,
     bytes: usize,
     omitted: u64,
+    next_id: u64,
 }
 
 impl CounterBoard {
@@ -185,7 +188,9 @@ impl CounterBoard {
                 self.bytes = bytes;
                 let instrument = InstrumentKey::of(process, &reading.counter);
                 self.instruments.entry(instrument).or_default().push(Arc::clone(entry.key()));
+                self.next_id += 1;
                 let row = entry.insert(CounterRow {
+                    id: self.next_id,
                     process,
                     counter: Counter::default(),
                     values: CounterValues::default(),

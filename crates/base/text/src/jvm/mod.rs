@@ -7,7 +7,7 @@ mod control;
 mod coverage;
 mod difference;
 mod document;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "tui"))]
 mod live;
 mod log;
 mod never;
@@ -27,7 +27,7 @@ pub use self::control::answer_line;
 pub use self::coverage::{CoverageDocument, coverage_notes};
 pub use self::difference::DifferenceDocument;
 pub use self::document::{AgentDocument, JvmDocument};
-#[cfg(unix)]
+#[cfg(all(unix, feature = "tui"))]
 pub use self::live::LiveView;
 pub use self::log::AgentLog;
 pub use self::report::RowsDocument;

@@ -1,6 +1,7 @@
 //! Creates profiles from streams: samples or the events of a view, with stacks, method names and threads.
 
 mod collect;
+mod live;
 mod namer;
 mod parts;
 mod tasks;
@@ -13,6 +14,7 @@ use runtap_model::{Process, Room, Run, SampleKind, ThreadTicks, Ticks, Trace, Tr
 use runtap_nettrace::{Event, IdTable, Metadata, Observe, Stack, StreamItem, TraceHeader};
 
 use self::collect::Collector;
+pub use self::live::{LiveLimits, LiveProfile};
 use self::namer::Namer;
 use self::parts::Part;
 use self::universal::Universal;
@@ -220,13 +222,8 @@ impl ProfileBuilder {
 
     #[inline(never)]
     fn sample(&mut self, thread: u64, timestamp: u64, stack: Stack<'_>, payload: &[u8]) {
-        let kind = match payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
-            Some(1) => SampleKind::EXTERNAL,
-            Some(2) => SampleKind::MANAGED,
-            _ => SampleKind::OTHER,
-        };
         let stack = self.stacks.index(stack);
-        self.ticks.add(thread, timestamp, kind, stack);
+        self.ticks.add(thread, timestamp, sample_kind(payload), stack);
     }
 
     /// Returns the profile so far, as if the stream ended here. Temporarily needs memory for a copy.
@@ -340,6 +337,16 @@ impl ProfileBuilder {
             builder.set_known_thread_name(*tid, name);
         }
         builder.finish()
+    }
+}
+
+/// Returns the state of the thread in a sample.
+#[inline]
+fn sample_kind(payload: &[u8]) -> SampleKind {
+    match payload.first_chunk::<4>().map(|bytes| i32::from_le_bytes(*bytes)) {
+        Some(1) => SampleKind::EXTERNAL,
+        Some(2) => SampleKind::MANAGED,
+        _ => SampleKind::OTHER,
     }
 }
 

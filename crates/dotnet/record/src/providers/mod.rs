@@ -31,5 +31,6 @@ pub use clr::{CLR_PROVIDER, ClrKeyword, KEYWORDS as CLR_KEYWORDS, clr_keywords};
 pub use filter::{parse_event_filter, parse_event_ids};
 pub use grammar::{ProviderError, ProviderSpec, parse_level};
 pub use profiles::{PROFILES, Profile, profile};
+pub(crate) use request::METHOD_NAMES;
 pub use request::{EnabledBy, Note, Part, Request, RequestError, Requested, Selection};
 pub use tracepoints::{TracepointsError, user_events_config};

@@ -100,7 +100,7 @@ pub enum Note {
 const DEFAULT_PROFILES: [&str; 2] = ["dotnet-common", "dotnet-sampled-thread-time"];
 
 /// The keywords Loader and Jit: modules and compiled methods.
-const METHOD_NAMES: u64 = 0x18;
+pub(crate) const METHOD_NAMES: u64 = 0x18;
 
 /// A requested provider, and why it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]

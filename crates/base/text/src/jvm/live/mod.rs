@@ -2,21 +2,18 @@
 //!
 //! - `state`, `search`, `items`: the content, independent of a terminal.
 //! - `view`, `rows`: the layout.
-//! - `input`, `terminal`: the two directions of the terminal.
 //! - `gather`: reports, as often as the decoder can afford.
 
 mod gather;
-mod input;
 mod items;
 mod rows;
 mod search;
 mod state;
-mod terminal;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use std::io::{self, BufWriter};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +28,8 @@ use tokio::time::sleep;
 
 use self::gather::{Gatherer, Snapshot};
 use self::state::{Action, ViewState};
-use self::terminal::{Ansi, Screen};
 use super::agents::notice_messages;
+use crate::screen::{Screen, ScreenBackend, listen};
 
 /// The capacity of the queue of keys.
 const KEY_QUEUE_CAPACITY: usize = 64;
@@ -66,9 +63,13 @@ impl LiveView {
         let gatherer = Gatherer::start(Arc::clone(hq), Arc::clone(watch), to)?;
         let screen = Screen::take()?;
         let (typed, mut keys) = mpsc::channel(KEY_QUEUE_CAPACITY);
-        let listening = input::listen(typed)?;
-        let ansi = Ansi::new(BufWriter::new(io::stdout()), self.colors);
-        let mut terminal = Terminal::new(ansi)?;
+        // Drop keys when the queue is full instead of blocking.
+        let listening = listen(move |key| {
+            if let Some(key) = key {
+                let _ = typed.try_send(key);
+            }
+        })?;
+        let mut terminal = Terminal::new(ScreenBackend::new(self.colors))?;
         let mut state = ViewState::default();
         loop {
             draw(&mut terminal, &mut state)?;

@@ -1,9 +1,9 @@
 //! Search in the live view.
 
 use super::super::agents::agent_title;
-use super::input::Key;
 use super::items::{self, Fold, TabRow};
 use super::state::{Tab, Typing, ViewState};
+use crate::screen::Key;
 
 impl ViewState {
     pub(super) fn search_key(&mut self, mut text: String, key: Key) {

@@ -9,8 +9,9 @@ use runtap_bytefrog::hq::AgentId;
 use runtap_bytefrog_proto::{Command, Mode};
 use runtap_model::Message;
 
+use crate::screen::{Key, WHEEL_STEP};
+
 use super::gather::{Snapshot, SnapshotRequest, ViewedAgent};
-use super::input::Key;
 use super::items::{self, Baseline, Fold, Sort, TabRow};
 
 /// The maximum number of lines in the log.
@@ -261,6 +262,8 @@ impl ViewState {
             Key::Down | Key::Char('j') => self.cursor + 1,
             Key::PageUp => self.cursor.saturating_sub(page),
             Key::PageDown | Key::Char(' ') => self.cursor + page,
+            Key::WheelUp => self.cursor.saturating_sub(WHEEL_STEP),
+            Key::WheelDown => self.cursor + WHEEL_STEP,
             Key::Home | Key::Char('g') => 0,
             Key::End | Key::Char('G') => last,
             Key::Right | Key::Char('l') => return self.fold(Some(true)),

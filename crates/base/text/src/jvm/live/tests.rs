@@ -13,8 +13,8 @@ use runtap_bytefrog_proto::{
 use runtap_jvm::agents::AgentWatch;
 
 use super::gather::{Snapshot, SnapshotRequest, ViewedAgent};
-use super::input::Key;
 use super::state::{Action, AgentCommand, Tab, ViewState};
+use crate::screen::Key;
 
 /// `main` calls `fast` 3 times and `slow` once, which calls `fast` and throws; a second thread calls `fast`.
 fn model() -> Model {

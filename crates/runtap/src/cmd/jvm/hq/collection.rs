@@ -71,11 +71,11 @@ impl Collection {
 
     /// Shows the live view or the log until [the end](Self::over), or with `--once` until the first agent has ended.
     pub(super) async fn show(&self) -> io::Result<()> {
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "tui"))]
         if super::has_live_view(self.output) && !self.options.plain {
             let Collector { hq, watch } = &self.collector;
             let view = runtap_text::jvm::LiveView {
-                colors: anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+                colors: self.output.colors(),
                 stays: !self.options.once && self.options.duration.is_none(),
             };
             let last = view.show(hq, watch, self.over(), || self.stops.stop()).await?;

@@ -62,10 +62,10 @@ pub(in crate::cmd) fn collect_from<T>(
     })
 }
 
-/// Returns whether there is a live view: both input and output are a terminal. On Windows, reading single keys is not
-/// implemented.
+/// Returns whether there is a live view: both input and output are a terminal, and this program was built with one. On Windows,
+/// reading single keys is not implemented.
 pub(in crate::cmd) fn has_live_view(output: Output) -> bool {
-    cfg!(unix) && output.is_seen() && output.progress() && io::stdin().is_terminal()
+    cfg!(all(unix, feature = "tui")) && output.is_seen() && output.progress() && io::stdin().is_terminal()
 }
 
 /// Checks the patterns of the classes to trace.

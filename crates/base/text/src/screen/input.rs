@@ -1,6 +1,7 @@
-//! Keyboard input.
+//! Input of the keyboard and the mouse.
 //!
-//! Owns: [`Keys`], which decodes the bytes of a terminal, and [`listen`], which starts the thread that reads them.
+//! Owns: [`Keys`], which decodes the bytes of a terminal, and [`listen`], which starts the thread that reads them. crossterm's own
+//! reader blocks in the middle of an unknown sequence, and never returns if the terminal is gone.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -11,42 +12,61 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
-use tokio::sync::mpsc;
 
 /// The interval at which the thread checks whether it should stop.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A pressed key.
+/// A pressed key, or what the mouse did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Key {
+pub enum Key {
+    /// A character.
     Char(char),
+    /// Enter.
     Enter,
+    /// Escape.
     Escape,
+    /// Tab.
     Tab,
+    /// Tab with Shift.
     BackTab,
+    /// Backspace.
     Backspace,
+    /// An arrow.
     Up,
+    /// An arrow.
     Down,
+    /// An arrow.
     Left,
+    /// An arrow.
     Right,
+    /// A page up.
     PageUp,
+    /// A page down.
     PageDown,
+    /// The first row.
     Home,
+    /// The last row.
     End,
+    /// The wheel of the mouse.
+    WheelUp,
+    /// The wheel of the mouse.
+    WheelDown,
+    /// A click into a row of the screen, starting at 0.
+    Click(u16),
 }
 
 /// The decoder of keys, with the bytes of an incomplete key.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
+pub(crate) struct Keys {
     incomplete: Vec<u8>,
 }
 
 /// The maximum length of an incomplete sequence. Longer sequences are unknown and discarded.
-const MAX_SEQUENCE: usize = 16;
+const MAX_SEQUENCE: usize = 32;
 
 impl Keys {
     /// Decodes the keys in these bytes. A trailing escape byte is the Escape key, because terminals send a sequence at once.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.incomplete.extend_from_slice(bytes);
         let mut keys = Vec::new();
         let mut rest = self.incomplete.as_slice();
@@ -93,9 +113,25 @@ fn sequence(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
         (b'~', b"5") => Key::PageUp,
         (b'~', b"6") => Key::PageDown,
         (b'Z', _) => Key::BackTab,
+        (b'M', report) => return Some((mouse(report), end + 1)),
         _ => return Some((None, end + 1)),
     };
     Some((Some(key), end + 1))
+}
+
+/// Decodes `<BUTTON;COLUMN;ROW`, which is sent when a button is pressed.
+fn mouse(report: &[u8]) -> Option<Key> {
+    let report = std::str::from_utf8(report.strip_prefix(b"<")?).ok()?;
+    let mut numbers = report.split(';').map(str::parse::<u16>);
+    let [Ok(button), Ok(_), Ok(row)] = [numbers.next()?, numbers.next()?, numbers.next()?] else {
+        return None;
+    };
+    match button {
+        0 => Some(Key::Click(row.checked_sub(1)?)),
+        64 => Some(Key::WheelUp),
+        65 => Some(Key::WheelDown),
+        _ => None,
+    }
 }
 
 fn letter(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
@@ -114,7 +150,7 @@ fn letter(bytes: &[u8]) -> Option<(Option<Key>, usize)> {
 
 /// A handle to the thread that reads keys; the thread stops when the handle is dropped.
 #[derive(Debug)]
-pub(super) struct KeyReader {
+pub(crate) struct KeyReader {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -128,26 +164,28 @@ impl Drop for KeyReader {
     }
 }
 
-/// Starts the thread that reads keys from standard input.
+/// Starts the thread that reads standard input. It passes keys to `handle`, and `None` after those that were pressed together, at
+/// least once per [`POLL_INTERVAL`].
 ///
 /// # Errors
 /// Fails if the thread cannot be created.
-pub(super) fn listen(to: mpsc::Sender<Key>) -> io::Result<KeyReader> {
+pub(crate) fn listen(mut handle: impl FnMut(Option<Key>) + Send + 'static) -> io::Result<KeyReader> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let thread = thread::Builder::new().name("keyboard".into()).spawn(move || {
         // The terminal is gone, which a signal reports as well.
-        let _ = read(&stopped, &to);
+        let _ = read(&stopped, &mut handle);
     })?;
     Ok(KeyReader { stop, thread: Some(thread) })
 }
 
-fn read(stop: &AtomicBool, to: &mpsc::Sender<Key>) -> io::Result<()> {
+fn read(stop: &AtomicBool, handle: &mut dyn FnMut(Option<Key>)) -> io::Result<()> {
     let keyboard = io::stdin();
     let (mut keys, mut buffer) = (Keys::default(), [0; 256]);
     let wait = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
     while !stop.load(Ordering::Relaxed) {
         if poll(&mut [PollFd::new(&keyboard, PollFlags::IN)], Some(&wait))? == 0 {
+            handle(None);
             continue;
         }
         // Input belongs to the foreground process; a background process that reads it would be stopped.
@@ -159,10 +197,8 @@ fn read(stop: &AtomicBool, to: &mpsc::Sender<Key>) -> io::Result<()> {
         if size == 0 {
             return Ok(());
         }
-        for key in keys.take(buffer.get(..size).unwrap_or_default()) {
-            // Drop keys when the queue is full instead of blocking.
-            let _ = to.try_send(key);
-        }
+        keys.take(buffer.get(..size).unwrap_or_default()).into_iter().for_each(|key| handle(Some(key)));
+        handle(None);
     }
     Ok(())
 }
@@ -173,7 +209,7 @@ mod tests {
 
     #[test]
     fn keys_are_decoded_wherever_the_input_is_split() {
-        let typed = b"a\x1b[A\x1bOB\x1b[5~\x1b[1;5C\xc3\xa4\r\x7f\t\x1b[Z\x1b[99~q";
+        let typed = b"a\x1b[A\x1bOB\x1b[5~\x1b[1;5C\xc3\xa4\r\x7f\t\x1b[Z\x1b[<65;10;5M\x1b[<0;1;7M\x1b[<0;1;7m\x1b[99~q";
         let keys = [
             Key::Char('a'),
             Key::Up,
@@ -185,6 +221,8 @@ mod tests {
             Key::Backspace,
             Key::Tab,
             Key::BackTab,
+            Key::WheelDown,
+            Key::Click(6),
             Key::Char('q'),
         ];
         assert_eq!(Keys::default().take(typed), keys);

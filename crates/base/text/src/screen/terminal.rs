@@ -1,29 +1,31 @@
 //! The terminal of a view: raw mode and the alternate screen, restored whenever the view ends.
 //!
-//! Owns: [`Screen`], and [`Ansi`], a backend that uses widely supported escape sequences. ratatui's own backends would add
-//! another way to read keys and signals.
+//! Owns: [`Screen`], and [`ScreenBackend`], ratatui's crossterm backend without what could run another program or wait for an
+//! answer of the terminal.
 
-use std::io::{self, Write};
+use std::io::{self, Stdout, Write};
 use std::sync::{Mutex, Once, PoisonError};
 
 use ratatui_core::backend::{Backend, ClearType, WindowSize};
 use ratatui_core::buffer::Cell;
 use ratatui_core::layout::{Position, Size};
-use ratatui_core::style::{Color, Modifier};
+use ratatui_core::style::Color;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::style::force_color_output;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-use crate::terminal_size;
+use crate::{held, terminal_size};
 
-/// Enter and leave the alternate screen; leaving also shows the cursor and resets colors.
-const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
-const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
+/// Enter and leave the alternate screen, where the wheel of the mouse is reported; leaving also shows the cursor and resets colors.
+const ENTER_SCREEN: &str = "\x1b[?1049h\x1b[?1000h\x1b[?1006h\x1b[?25l\x1b[2J";
+const LEAVE_SCREEN: &str = "\x1b[0m\x1b[?25h\x1b[?1006l\x1b[?1000l\x1b[?1049l";
 
 /// The terminal's original modes, while they are changed.
 static ORIGINAL_MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Restores the terminal when dropped.
 #[derive(Debug)]
-pub(super) struct Screen;
+pub(crate) struct Screen;
 
 impl Screen {
     /// Configures the terminal. Ctrl-C still raises a signal; Ctrl-Z and Ctrl-\ are disabled because they would leave the
@@ -31,7 +33,7 @@ impl Screen {
     ///
     /// # Errors
     /// Fails if standard input is not a terminal.
-    pub(super) fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -52,6 +54,7 @@ impl Screen {
         // From here on, dropping restores the terminal.
         let screen = Self;
         tcsetattr(&keyboard, OptionalActions::Now, &modes)?;
+        held::begin();
         write(ENTER_SCREEN)?;
         Ok(screen)
     }
@@ -79,107 +82,78 @@ fn restore() {
         // If the terminal is gone, the error cannot be shown.
         let _ = write(LEAVE_SCREEN);
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+        held::end();
     }
 }
 
-/// A backend that writes escape sequences.
+/// Writes to the terminal, in one call for each drawing.
 #[derive(Debug)]
-pub(super) struct Ansi<W> {
-    out: W,
+pub(crate) struct ScreenBackend<W: Write = Stdout> {
+    inner: CrosstermBackend<io::BufWriter<W>>,
     /// Whether to use colors; bold and reversed text are always used.
     colors: bool,
 }
 
-impl<W: Write> Ansi<W> {
-    pub(super) fn new(out: W, colors: bool) -> Self {
-        Self { out, colors }
-    }
-
-    fn style(&mut self, cell: &Cell) -> io::Result<()> {
-        write!(self.out, "\x1b[0")?;
-        for (modifier, code) in
-            [(Modifier::BOLD, 1), (Modifier::DIM, 2), (Modifier::UNDERLINED, 4), (Modifier::REVERSED, 7)]
-        {
-            if cell.modifier.contains(modifier) {
-                write!(self.out, ";{code}")?;
-            }
-        }
-        let color = match cell.fg {
-            Color::Red => 31,
-            Color::Green => 32,
-            Color::Yellow => 33,
-            Color::Blue => 34,
-            Color::Magenta => 35,
-            Color::Cyan => 36,
-            _ => 39,
-        };
-        if self.colors && color != 39 {
-            write!(self.out, ";{color}")?;
-        }
-        write!(self.out, "m")
+impl ScreenBackend {
+    pub(crate) fn new(colors: bool) -> Self {
+        Self::on(io::stdout(), colors)
     }
 }
 
-impl<W: Write> Backend for Ansi<W> {
+impl<W: Write> ScreenBackend<W> {
+    fn on(out: W, colors: bool) -> Self {
+        // The option decides, not the environment.
+        force_color_output(true);
+        Self { inner: CrosstermBackend::new(io::BufWriter::with_capacity(1 << 16, out)), colors }
+    }
+}
+
+impl<W: Write> Backend for ScreenBackend<W> {
     type Error = io::Error;
 
     fn draw<'a, I>(&mut self, content: I) -> io::Result<()>
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        let mut next = None;
-        let mut style = None;
-        for (x, y, cell) in content {
-            if next != Some((x, y)) {
-                write!(self.out, "\x1b[{};{}H", y + 1, x + 1)?;
-            }
-            // After a wide character the cursor is positioned again.
-            next = Some((x + 1, y));
-            let now = (cell.fg, cell.modifier);
-            if style != Some(now) {
-                self.style(cell)?;
-                style = Some(now);
-            }
-            self.out.write_all(cell.symbol().as_bytes())?;
-            if !cell.symbol().is_ascii() {
-                next = None;
-            }
+        if self.colors {
+            return self.inner.draw(content);
         }
-        self.out.write_all(b"\x1b[0m")
+        let plain: Vec<(u16, u16, Cell)> = content
+            .map(|(x, y, cell)| {
+                let mut cell = cell.clone();
+                (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+                (x, y, cell)
+            })
+            .collect();
+        self.inner.draw(plain.iter().map(|(x, y, cell)| (*x, *y, cell)))
     }
 
     fn hide_cursor(&mut self) -> io::Result<()> {
-        self.out.write_all(b"\x1b[?25l")
+        self.inner.hide_cursor()
     }
 
     fn show_cursor(&mut self) -> io::Result<()> {
-        self.out.write_all(b"\x1b[?25h")
+        self.inner.show_cursor()
     }
 
-    /// Returns the origin: the cursor is hidden, and nothing is drawn relative to it.
+    /// Returns the origin: the cursor is hidden, and nothing is drawn relative to it. crossterm would ask the terminal.
     fn get_cursor_position(&mut self) -> io::Result<Position> {
         Ok(Position::ORIGIN)
     }
 
     fn set_cursor_position<P: Into<Position>>(&mut self, position: P) -> io::Result<()> {
-        let Position { x, y } = position.into();
-        write!(self.out, "\x1b[{};{}H", y + 1, x + 1)
+        self.inner.set_cursor_position(position)
     }
 
     fn clear(&mut self) -> io::Result<()> {
-        self.clear_region(ClearType::All)
+        self.inner.clear()
     }
 
     fn clear_region(&mut self, region: ClearType) -> io::Result<()> {
-        self.out.write_all(match region {
-            ClearType::All => b"\x1b[2J",
-            ClearType::AfterCursor => b"\x1b[0J",
-            ClearType::BeforeCursor => b"\x1b[1J",
-            ClearType::CurrentLine => b"\x1b[2K",
-            ClearType::UntilNewLine => b"\x1b[0K",
-        })
+        self.inner.clear_region(region)
     }
 
+    /// Returns the size of the terminal. crossterm would run `tput` if it is unknown.
     fn size(&self) -> io::Result<Size> {
         let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         let (rows, columns) = terminal_size::size().unwrap_or((24, 80));
@@ -191,7 +165,7 @@ impl<W: Write> Backend for Ansi<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        Backend::flush(&mut self.inner)
     }
 }
 
@@ -201,6 +175,7 @@ mod tests {
     use std::io::Read as _;
     use std::process::{Command, Stdio};
 
+    use ratatui_core::style::Modifier;
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
     use super::*;
@@ -253,20 +228,22 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_cells_are_written_as_one_text_and_colors_are_optional() {
+    fn colors_are_optional_and_other_styles_are_not() {
         let cell = |symbol: &'static str, fg| {
             let mut cell = Cell::new(symbol);
-            cell.fg = fg;
+            (cell.fg, cell.modifier) = (fg, Modifier::REVERSED);
             cell
         };
-        let cells =
-            [cell("a", Color::Red), cell("b", Color::Red), cell("▸", Color::Reset), cell("c", Color::Reset)];
+        let cells = [cell("a", Color::Red), cell("b", Color::Red), cell("▸", Color::Reset)];
         let drawn = |colors| {
-            let mut ansi = Ansi::new(Vec::new(), colors);
-            ansi.draw((0..).zip(&cells).map(|(x, cell)| (x, 1, cell))).unwrap();
-            String::from_utf8(ansi.out).unwrap()
+            let mut bytes = Vec::new();
+            let mut backend = ScreenBackend::on(&mut bytes, colors);
+            backend.draw((0..).zip(&cells).map(|(x, cell)| (x, 1, cell))).unwrap();
+            Backend::flush(&mut backend).unwrap();
+            drop(backend);
+            String::from_utf8(bytes).unwrap()
         };
-        assert_eq!(drawn(true), "\x1b[2;1H\x1b[0;31mab\x1b[0m▸\x1b[2;4Hc\x1b[0m");
-        assert_eq!(drawn(false), "\x1b[2;1H\x1b[0mab\x1b[0m▸\x1b[2;4Hc\x1b[0m");
+        assert_eq!(drawn(true), "\x1b[2;1H\x1b[7m\x1b[38;5;1;49mab\x1b[39;49m▸\x1b[39m\x1b[49m\x1b[0m");
+        assert_eq!(drawn(false), "\x1b[2;1H\x1b[7mab▸\x1b[39m\x1b[49m\x1b[0m");
     }
 }
