@@ -54,9 +54,9 @@ mod repair;
 mod report;
 mod router;
 mod rows;
-mod stack;
 #[cfg(all(unix, feature = "tui"))]
 pub mod screen;
+mod stack;
 mod table;
 pub mod terminal_size;
 pub mod test;

@@ -185,7 +185,8 @@ fn text<'a>(
     limit: usize,
 ) -> Result<Cow<'a, str>, DecodeError> {
     let bytes = counter.get(at..).ok_or_else(|| end(start.saturating_add(at), field, 1, 0))?;
-    let length = bytes.iter().take(limit).position(|byte| *byte == 0).unwrap_or_else(|| bytes.len().min(limit));
+    let length =
+        bytes.iter().take(limit).position(|byte| *byte == 0).unwrap_or_else(|| bytes.len().min(limit));
     Ok(String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()))
 }
 

@@ -67,6 +67,7 @@ pub(crate) struct CollectCounters {
 
 /// The options of both modes.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct CounterOptions {
     #[command(flatten)]
     pub(crate) target: Target,

@@ -73,8 +73,12 @@ mod tests {
     fn payload(entries: &[(u32, u32)]) -> Vec<u8> {
         let mut w = Writer::new();
         w.u64(0x10).u64(0).u8(0).u16(u16::try_from(entries.len()).unwrap());
-        entries.iter().for_each(|(il, _)| _ = w.u32(*il));
-        entries.iter().for_each(|(_, native)| _ = w.u32(*native));
+        for (il, _) in entries {
+            w.u32(*il);
+        }
+        for (_, native) in entries {
+            w.u32(*native);
+        }
         w.u16(0).u64(0);
         w.into_bytes()
     }

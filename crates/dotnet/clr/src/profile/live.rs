@@ -322,7 +322,7 @@ mod tests {
         let mut profile = LiveProfile::new(10, limits());
         let stack: &[u64] = &[0x1004, 0x2008];
         each(&stream(&[(1, stack, true), (1, stack, true), (2, &[0x2004], false)]), |item| {
-            profile.item(&item)
+            profile.item(&item);
         });
         let unknown = totals(&mut profile, View::ThreadTime);
         assert!(unknown.iter().all(|(name, ..)| name.starts_with("0x")), "{unknown:?}");

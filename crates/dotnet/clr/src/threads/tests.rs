@@ -45,8 +45,12 @@ impl Stream {
     fn map(&mut self, id: u64, entries: &[(u32, u32)]) {
         let mut w = Bytes::new();
         w.u64(id).u64(0).u8(0).u16(u16::try_from(entries.len()).unwrap());
-        entries.iter().for_each(|(il, _)| _ = w.u32(*il));
-        entries.iter().for_each(|(_, native)| _ = w.u32(*native));
+        for (il, _) in entries {
+            w.u32(*il);
+        }
+        for (_, native) in entries {
+            w.u32(*native);
+        }
         w.u16(0).u64(0);
         self.event(self.map, 9, &[], &w.into_bytes());
     }

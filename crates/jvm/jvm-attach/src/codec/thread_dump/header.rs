@@ -33,7 +33,7 @@ impl Header {
                 Some(("os_prio", value)) => has_priority = value.parse::<i64>().is_ok(),
                 Some(("cpu", value)) => header.cpu_ns = Some(duration(value.strip_suffix("ms")?, 1e6)?),
                 Some(("elapsed", value)) => {
-                    header.elapsed_ns = Some(duration(value.strip_suffix('s')?, 1e9)?)
+                    header.elapsed_ns = Some(duration(value.strip_suffix('s')?, 1e9)?);
                 }
                 Some(("tid", value)) => address = Some(self::address(value)?),
                 Some(("allocated" | "defined_classes", _)) => {}

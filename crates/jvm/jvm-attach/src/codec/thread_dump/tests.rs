@@ -1,5 +1,7 @@
 //! Real replies of JDK 11, 17, 21 and 25 to the program `testdata/thread_dumps/Stuck.java`, and laws of the parser.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use runtap_model::thread_dump::{DumpedFrame, DumpedThread, ThreadDump, ThreadKind, WaitKind};
 
@@ -222,7 +224,8 @@ fn with_names(names: &[String]) -> String {
         addresses.join(", ")
     );
     for (index, (name, address)) in names.iter().zip(&addresses).enumerate() {
-        text += &format!(
+        let _ = write!(
+            text,
             "\"{name}\" #{index} prio=5 os_prio=0 cpu=1.00ms elapsed=1.00s tid={address} nid={index:#x} runnable  [0x0]\n   java.lang.Thread.State: RUNNABLE\n\tat A.b{index}(A.java:1)\n\n"
         );
     }
