@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn callees_and_callers_have_their_weights() {
-        let trace = trace(&[("abc", 4), ("abd", 9), ("ab", 1), ("xb", 2), ("ae", 5)]);
+        let trace = trace(&[("abc", 4), ("abf", 9), ("ab", 1), ("xb", 2), ("ae", 5)]);
         let callees = shown(&trace, TreeDirection::Callees, "b");
-        assert_eq!(callees, ["b 3/16", " d 9/9", " c 4/4"]);
+        assert_eq!(callees, ["b 3/16", " f 9/9", " c 4/4"]);
         assert_eq!(shown(&trace, TreeDirection::Callers, "b"), ["b 0/16", " a 14/14", " x 2/2"]);
         assert_eq!(
             shown(&trace, TreeDirection::Callees, "a"),
-            ["a 0/19", " b 1/14", "  d 9/9", "  c 4/4", " e 5/5"]
+            ["a 0/19", " b 1/14", "  f 9/9", "  c 4/4", " e 5/5"]
         );
         assert!(shown(&trace, TreeDirection::Callees, "z").is_empty());
     }

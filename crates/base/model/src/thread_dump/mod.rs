@@ -1,6 +1,6 @@
 //! The threads of a program at one moment, with their stacks, the locks between them and their deadlocks.
 //!
-//! The same types describe .NET and Java programs. A value that a runtime does not report is `None`, never 0.
+//! These types describe both .NET and Java programs. A value that a runtime does not report is `None`, never 0.
 
 mod deadlocks;
 mod merge;
