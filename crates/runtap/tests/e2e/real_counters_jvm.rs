@@ -123,7 +123,7 @@ fn check_gc(pid: u32, what: &str) {
             _ => continue,
         };
         let prefix = match pool.as_str() {
-            "eden" => "E",
+            "eden" | "young" => "E",
             "s0" => "S0",
             "s1" => "S1",
             "metaspace" => "M",

@@ -268,6 +268,12 @@ fn try_resuming(target: &Trial) {
             target.check_survival(verb, &texts(&[&counters[..], &["--duration", "50ms"]].concat()));
         }
     }
+    for top in [
+        vec!["--refresh-interval", "1ms", "--window", "1ns", "--inclusive", "--number", "1"],
+        vec!["--refresh-interval", "99999999999h", "--window", "99999999999h", "--view", "thread-time"],
+    ] {
+        target.check_survival(&["top"], &texts(&[&top[..], &["--duration", "50ms"]].concat()));
+    }
     for heap in [
         vec!["--report", "--sort", "retained", "--number", "1", "--buffersize", "1"],
         vec!["--report", "--path", "0x1", "--buffersize", "4294967295"],
