@@ -1,5 +1,7 @@
 //! `counters` of Java programs: the numbers of `jstat`, for each JDK and its collectors; programs without counters; and programs that restart.
 
+#![expect(clippy::float_cmp, reason = "counts are whole numbers")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,8 +102,11 @@ fn jstat(option: &str, pid: u32) -> Vec<(String, String)> {
     names.zip(values).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
+/// Values by group, name and pool or collector.
+type Readings = BTreeMap<(String, String, String), f64>;
+
 /// Returns readings and the columns of `jstat` that were equal before and after them.
-fn at_rest(option: &str, pid: u32) -> (BTreeMap<(String, String, String), f64>, Vec<(String, String)>) {
+fn at_rest(option: &str, pid: u32) -> (Readings, Vec<(String, String)>) {
     eventually("equal numbers before and after a reading", || {
         let before = jstat(option, pid);
         let readings = readings(pid);
@@ -195,7 +200,7 @@ fn check_others(pid: u32, ready: &str, what: &str) {
     }
     // JDK 25 does not report its clock.
     let uptime = ours.get(&("jvm.runtime".to_owned(), "uptime".to_owned(), String::new()));
-    assert!(uptime.map_or(jdk_has_no_clock(what), |uptime| *uptime > 0.1), "{what}");
+    assert!(uptime.map_or_else(|| jdk_has_no_clock(what), |uptime| *uptime > 0.1), "{what}");
 }
 
 fn jdk_has_no_clock(what: &str) -> bool {
