@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every verb that sends a request to one process.
-pub(crate) const VERBS: [&[&str]; 14] = [
+pub(crate) const VERBS: [&[&str]; 18] = [
     &["info"],
     &["env"],
     &["stack"],
@@ -31,6 +31,10 @@ pub(crate) const VERBS: [&[&str]; 14] = [
     &["startup-hook"],
     &["trace"],
     &["tail"],
+    &["counters", "monitor"],
+    &["counters", "collect"],
+    &["heap"],
+    &["top"],
 ];
 
 /// Returns `runtap` with these arguments, as a script would run it.

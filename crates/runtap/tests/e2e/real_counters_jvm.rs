@@ -1,4 +1,5 @@
-//! `counters` of Java programs: the numbers of `jstat`, for each JDK and its collectors; programs without counters; and programs that restart.
+//! `counters` of Java programs: the numbers of `jstat`, for each JDK and its collectors; programs without counters; Java and .NET
+//! programs of one name; and programs that restart.
 
 #![expect(clippy::float_cmp, reason = "counts are whole numbers")]
 
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::common::{Target, command, folder, runtap, unique};
 
-on_the_newest_runtime!(a_dotnet_program_that_restarts_is_followed,);
+on_the_newest_runtime!(a_name_may_stand_for_both_kinds, a_dotnet_program_that_restarts_is_followed,);
 
 const SOURCE: &str = "import java.lang.management.ManagementFactory;
 public class NAME {
@@ -410,5 +411,37 @@ fn a_dotnet_program_that_restarts_is_followed(runtime: &RealRuntime) -> Result<(
     let totals = values(&lines, second.pid(), "Demo.Shop", "orders");
     assert!(!totals.is_empty() && totals.iter().all(|total| *total <= 3.0 * 600.0), "{totals:?}");
     second.still_answers();
+    Ok(())
+}
+
+fn a_name_may_stand_for_both_kinds(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (classes, jdk) = (classes()?, Jdk::with_compiler()?);
+    let Some((java, _)) = start(&jdk, &[], &classes) else { return Ok(()) };
+    let folder = folder();
+    // Names of programs have 15 characters in the kernel; the file has the whole name.
+    let dotnet = meters(runtime, &classes.name, folder.path())?;
+    let collect = |format: &str| {
+        let words = ["counters", "collect", "-n", &classes.name, "--all", "--duration", "3", "--to", format];
+        run(command(words.into_iter().chain(["-o", "-"]))).expect_code(0).text().to_owned()
+    };
+    // A busy machine may take longer than the time in which a program has to state its name.
+    let lines = eventually("readings of both", || {
+        let text = collect("jsonl");
+        let has = |pid: u32| text.contains(&format!(",\"pid\":{pid},"));
+        (has(java.id()) && has(dotnet.pid())).then(|| lines(&text))
+    });
+    assert!(!values(&lines, java.id(), "jvm.thread", "live").is_empty());
+    let of_dotnet = lines.iter().filter(|line| line["pid"] == dotnet.pid());
+    assert!(
+        of_dotnet.clone().count() > 0 && of_dotnet.clone().all(|line| line["provider"] == "System.Runtime")
+    );
+    // The formats of dotnet-counters have the process id as a tag.
+    for line in collect("csv").lines().skip(1) {
+        assert!(
+            line.contains(&format!("[pid={}", java.id())) || line.contains(&format!("[pid={}", dotnet.pid())),
+            "{line}"
+        );
+    }
+    dotnet.still_answers();
     Ok(())
 }

@@ -256,6 +256,39 @@ fn try_resuming(target: &Trial) {
     ] {
         target.check_survival(&["tail", "--duration", "50ms"], &texts(&session));
     }
+    // A session that starts while the runtime writes its first counters may never be answered (dotnet/runtime#119014).
+    let p = target.target.p();
+    eventually("counters", || {
+        let words = ["counters", "collect", "-p", &p, "--refresh-interval", "200ms", "--duration", "3s"];
+        let done = runtap(words.into_iter().chain(["--to", "jsonl", "-o", "-"]));
+        done.text().contains("\"type\":\"counter\"").then_some(())
+    });
+    let long = "n".repeat(20_000);
+    for counters in [
+        vec!["--counters", "System.Runtime", "--refresh-interval", "1ms"],
+        vec!["--counters", "A\u{1}\u{202e}é[b;=\"],EventCounters\\X[]", "--maxTimeSeries", "4294967295"],
+        vec!["--counters", &long, "--refresh-interval", "99999999999h", "--maxHistograms", "4294967295"],
+        vec!["--children"],
+        vec!["--wait"],
+    ] {
+        for verb in [&["counters", "monitor"][..], &["counters", "collect", "--to", "csv", "-o", "-"]] {
+            target.check_survival(verb, &texts(&[&counters[..], &["--duration", "50ms"]].concat()));
+        }
+    }
+    for top in [
+        vec!["--refresh-interval", "1ms", "--window", "1ns", "--inclusive", "--number", "1"],
+        vec!["--refresh-interval", "99999999999h", "--window", "99999999999h", "--view", "thread-time"],
+    ] {
+        target.check_survival(&["top"], &texts(&[&top[..], &["--duration", "50ms"]].concat()));
+    }
+    for heap in [
+        vec!["--report", "--sort", "retained", "--number", "1", "--buffersize", "1"],
+        vec!["--report", "--path", "0x1", "--buffersize", "4294967295"],
+        vec!["--to", "dot", "-o", "/dev/null", "--timeout", "0s"],
+        vec!["--quick"],
+    ] {
+        target.check_survival(&["heap"], &texts(&heap));
+    }
     target.check_survival(&["resume"], &texts(&["--duration", "0"]));
     target.check_survival(&["resume"], &texts(&["--duration", "99999999999h"]));
 }
