@@ -52,6 +52,13 @@ impl TopDisplay {
     ///
     /// # Errors
     /// Fails if the output can't be written.
+    #[cfg_attr(
+        not(all(unix, feature = "tui")),
+        expect(
+            clippy::needless_pass_by_value,
+            reason = "the full-screen interface, if compiled in, keeps the data"
+        )
+    )]
     pub fn update(&self, data: TopData) -> io::Result<()> {
         #[cfg(all(unix, feature = "tui"))]
         if let Some(screen) = &self.screen {

@@ -1,3 +1,5 @@
+//! Tests of stacks as text: each thread, lock and frame in its place.
+
 use runtap_model::thread_dump::DumpedLock;
 
 use super::*;
