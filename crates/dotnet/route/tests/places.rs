@@ -97,7 +97,7 @@ fn a_runtime_without_a_place_is_reported() {
 #[test]
 fn the_user_with_the_most_runtimes_loses_a_place() {
     let is_root = geteuid().is_root();
-    require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
+    require!(if is_root { Ok(()) } else { Err(Skip::because("only root can act as other users")) });
     let (address, notices, statistics) = router(None);
     let runtimes = fill_as_another_user(address, &statistics);
     let own = connect(address, 70);
@@ -113,7 +113,7 @@ fn the_user_with_the_most_runtimes_loses_a_place() {
 #[test]
 fn runtimes_that_do_not_answer_do_not_lock_out_others() {
     let is_root = geteuid().is_root();
-    require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
+    require!(if is_root { Ok(()) } else { Err(Skip::because("only root can act as other users")) });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tool");
     let tool = UnixListener::bind(&path).unwrap();

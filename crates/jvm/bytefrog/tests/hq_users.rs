@@ -24,7 +24,7 @@ const OTHER: u32 = 65_533;
 /// Skips the test unless run by root, who can act as other users.
 fn root() -> Result<(), Skip> {
     let is_root = geteuid().as_raw() == OWN;
-    if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) }
+    if is_root { Ok(()) } else { Err(Skip::because("only root can act as other users")) }
 }
 
 /// Runs a function as a user, who owns the sockets that it opens.

@@ -250,7 +250,7 @@ fn contained() -> Result<(), Skip> {
     const WRAPPER: [&str; 6] = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
     let possible = Command::new(WRAPPER[0]).args(&WRAPPER[1..]).arg("true").stderr(Stdio::null()).status();
     if !possible.is_ok_and(|status| status.success()) {
-        return Err(Skip::because("namespaces are not possible here: root makes them"));
+        return Err(Skip::because("only root can make namespaces"));
     }
     let classes = classes("Inside")?;
     for jdk in Jdk::all()? {

@@ -18,7 +18,7 @@ fn a_program_in_other_namespaces_is_attached_to_and_detached_from() {
 fn contained() -> Result<(), Skip> {
     let possible = Command::new(WRAPPER[0]).args(&WRAPPER[1..]).arg("true").stderr(Stdio::null()).status();
     if !possible.is_ok_and(|status| status.success()) {
-        return Err(Skip::because("namespaces are not possible here: root makes them"));
+        return Err(Skip::because("only root can make namespaces"));
     }
     let compiled = classes()?;
     for jdk in Jdk::all()? {

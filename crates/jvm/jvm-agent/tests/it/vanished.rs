@@ -48,7 +48,7 @@ impl Network {
         let own = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
         let tried = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
         if !tried.is_ok_and(|status| status.success()) {
-            return Err(Skip::because("a network namespace is not possible here: root makes them"));
+            return Err(Skip::because("only root can make a network namespace"));
         }
         let mut sleep = Command::new("unshare");
         let child = Ends(sleep.args(["--net", "sleep", "1000"]).spawn().unwrap());
