@@ -1,8 +1,8 @@
-//! Links the release binary statically against glibc, tells `runtap version` what was built, and has the agent for JVMs built
-//! that the binary carries (`build/agent.rs`).
+//! Links the release binary statically against glibc, tells `runtap version` what was built, compresses the licenses, and
+//! has the agent for JVMs built that the binary carries (`build/agent.rs`).
 //!
-//! Owns: the link arguments of the `runtap` binary, and the compile-time variables `RUNTAP_TARGET` (always set) and
-//! `RUNTAP_COMMIT` (set when the sources are a git checkout and git is there; read it with `option_env!`).
+//! Owns: the link arguments of the `runtap` binary, and the compile-time variables `RUNTAP_TARGET` and `RUNTAP_LICENSES`
+//! (always set) and `RUNTAP_COMMIT` (set when the sources are a git checkout and git is there; read it with `option_env!`).
 //! Refuses to: choose a target, touch other crates, or fail. A machine that cannot link statically gets a dynamic
 //! binary and a warning. Why not `-Ctarget-feature=+crt-static`: docs/design/static-binary.md.
 
@@ -12,10 +12,15 @@ mod agent;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+/// The list behind `runtap licenses`.
+const LICENSES: &str = "licenses.txt";
 /// Stand-ins for the shared libraries that the Rust standard library asks for. The linker finds them first and reads
 /// them as what they are: scripts that name the archives.
 const SCRIPTS: [(&str, &str); 3] = [
@@ -26,6 +31,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 
 fn main() {
     agent::build();
+    licenses();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=RUNTAP_TARGET={}", variable("TARGET"));
     commit();
@@ -34,6 +40,24 @@ fn main() {
         Err(Dynamic::OnPurpose) => {}
         Err(Dynamic::Missing(what)) => println!("cargo::warning=runtap is linked dynamically: {what}"),
     }
+}
+
+fn licenses() {
+    println!("cargo::rerun-if-changed={LICENSES}");
+    let list = fs::read(LICENSES).unwrap_or_else(|error| panic!("cannot read {LICENSES}: {error}"));
+    embed("RUNTAP_LICENSES", Some(&list));
+}
+
+/// Sets a compile-time variable to the path of a file with the bytes, compressed (zlib). Without bytes the file is empty.
+fn embed(name: &str, bytes: Option<&[u8]>) {
+    let path = Path::new(&variable("OUT_DIR")).join(name).with_extension("z");
+    let compressed = bytes.map(|bytes| {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory can be written to")
+    });
+    let written = fs::write(&path, compressed.unwrap_or_default());
+    written.unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+    println!("cargo::rustc-env={name}={}", path.display());
 }
 
 /// Why the binary is left as rustc would link it.

@@ -7,14 +7,10 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-
-use super::variable;
+use super::{embed, variable};
 
 /// The file that cargo leaves.
 const LIBRARY: &str = "libruntap_jvm_agent.so";
@@ -27,17 +23,10 @@ const KEPT: [&str; 4] = ["CARGO_HOME", "CARGO_NET_", "CARGO_HTTP_", "CARGO_REGIS
 pub(super) fn build() {
     println!("cargo::rerun-if-changed=build/agent.rs");
     println!("cargo::rerun-if-env-changed={GIVEN}");
-    let packed = Path::new(&variable("OUT_DIR")).join("jvm-agent.z");
     let library = library().map(|path| {
         fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
     });
-    let bytes = library.map(|bytes| {
-        let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
-        packer.write_all(&bytes).and_then(|()| packer.finish()).expect("memory can be written to")
-    });
-    let written = fs::write(&packed, bytes.unwrap_or_default());
-    written.unwrap_or_else(|error| panic!("cannot write {}: {error}", packed.display()));
-    println!("cargo::rustc-env=RUNTAP_JVM_AGENT={}", packed.display());
+    embed("RUNTAP_JVM_AGENT", library.as_deref());
 }
 
 fn library() -> Option<PathBuf> {

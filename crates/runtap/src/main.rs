@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod embedded;
 mod exit;
 
 fn main() -> std::process::ExitCode {

@@ -5,7 +5,12 @@
 use runtap_text::Output;
 use runtap_text::document::LicensesDocument;
 
+use crate::embedded;
+
+const COMPRESSED_LIST: &[u8] = include_bytes!(env!("RUNTAP_LICENSES"));
+
 pub(crate) fn run(output: Output) -> anyhow::Result<u8> {
-    output.show(&LicensesDocument::read(include_str!("../../licenses.txt")))?;
+    let list = String::from_utf8(embedded::decompress(COMPRESSED_LIST)?)?;
+    output.show(&LicensesDocument::read(&list))?;
     Ok(crate::exit::OK)
 }

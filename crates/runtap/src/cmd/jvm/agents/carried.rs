@@ -1,10 +1,8 @@
 //! The agent's library, which is embedded in this executable. See docs/design/jvm-agent-place.md.
 
-use std::io::Read as _;
-
-use flate2::read::ZlibDecoder;
 use runtap_jvm_attach::{AgentLibrary, agent_file_name};
 
+use crate::embedded;
 use crate::exit::{self, expected};
 
 /// The compressed library; empty if this build has none.
@@ -20,9 +18,7 @@ pub(super) fn unpack() -> anyhow::Result<AgentLibrary> {
             .to_owned();
         return Err(expected(exit::FAILED, "this build of runtap contains no agent for JVMs", hint));
     }
-    let mut bytes = Vec::new();
-    ZlibDecoder::new(COMPRESSED_LIBRARY).read_to_end(&mut bytes)?;
-    Ok(AgentLibrary { name: name(), bytes })
+    Ok(AgentLibrary { name: name(), bytes: embedded::decompress(COMPRESSED_LIBRARY)? })
 }
 
 /// Returns the library's file name, which differs between builds.
