@@ -16,8 +16,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 
 /// The list behind `runtap licenses`.
 const LICENSES: &str = "licenses.txt";
@@ -48,16 +47,24 @@ fn licenses() {
     embed("RUNTAP_LICENSES", Some(&list));
 }
 
-/// Sets a compile-time variable to the path of a file with the bytes, compressed (zlib). Without bytes the file is empty.
+/// Sets a compile-time variable to the path of a file with the bytes in the LZMA format. Without bytes the file is empty.
 fn embed(name: &str, bytes: Option<&[u8]>) {
-    let path = Path::new(&variable("OUT_DIR")).join(name).with_extension("z");
-    let compressed = bytes.map(|bytes| {
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory can be written to")
-    });
-    let written = fs::write(&path, compressed.unwrap_or_default());
+    let path = Path::new(&variable("OUT_DIR")).join(name).with_extension("lzma");
+    let written = fs::write(&path, bytes.map(compress).unwrap_or_default());
     written.unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
     println!("cargo::rustc-env={name}={}", path.display());
+}
+
+fn compress(bytes: &[u8]) -> Vec<u8> {
+    // Without optimization the best level takes seconds for each megabyte.
+    let level = if variable("OPT_LEVEL") == "0" { 0 } else { 9 };
+    let encoder =
+        LzmaWriter::new_use_header(Vec::new(), &LzmaOptions::with_preset(level), Some(bytes.len() as u64));
+    let compressed = encoder.and_then(|mut encoder| {
+        encoder.write_all(bytes)?;
+        encoder.finish()
+    });
+    compressed.unwrap_or_else(|error| panic!("cannot compress: {error}"))
 }
 
 /// Why the binary is left as rustc would link it.

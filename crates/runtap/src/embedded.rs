@@ -1,11 +1,9 @@
 //! Files that the build script compresses into the program.
 
-use std::io::{self, Read as _};
+use anyhow::Context as _;
 
-use flate2::read::ZlibDecoder;
-
-pub(crate) fn decompress(file: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn decompress(mut file: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    ZlibDecoder::new(file).read_to_end(&mut bytes)?;
+    lzma_rs::lzma_decompress(&mut file, &mut bytes).context("cannot decompress a part of this program")?;
     Ok(bytes)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runtap_model::order;
+
 use crate::{Graph, TypeName, TypeRow};
 
 /// The objects of a type in two heaps.
@@ -56,6 +58,6 @@ pub fn compare(before: (&Graph, &[TypeRow]), after: (&Graph, &[TypeRow])) -> Vec
         .into_values()
         .filter(|it| it.count.first() != it.count.last() || it.bytes.first() != it.bytes.last())
         .collect();
-    changes.sort_by_key(|change| std::cmp::Reverse(change.growth()));
+    order::sort_by_key(&mut changes, |change| std::cmp::Reverse(change.growth()));
     changes
 }

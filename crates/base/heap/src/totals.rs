@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use runtap_model::order;
+
 use crate::dense::small;
 use crate::{Dominators, Graph, RootKind, TypeId};
 
@@ -112,6 +114,6 @@ pub fn root_counts(graph: &Graph) -> Vec<RootCount> {
     }
     let mut rows: Vec<RootCount> =
         counts.into_iter().map(|(kind, count)| RootCount { kind, count }).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+    order::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.count));
     rows
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::frames::FrameHandle;
+use crate::order;
 use crate::samples::ThreadHandle;
 use crate::totals::StackWeights;
 use crate::trace::Trace;
@@ -107,7 +108,7 @@ fn in_order(nodes: &[Building]) -> Vec<TreeNode> {
         let Building { node, children } = &nodes[place];
         ordered.push(*node);
         let mut children = children.clone();
-        children.sort_unstable_by_key(|child| (nodes[*child].node.total, std::cmp::Reverse(*child)));
+        order::sort_by_key(&mut children, |child| (nodes[*child].node.total, std::cmp::Reverse(*child)));
         next.extend(children);
     }
     ordered

@@ -5,7 +5,9 @@
 //! can have several weights per stack, for comparing traces.
 
 use crate::{Error, Options, text};
-use runtap_model::{Branches, FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
+use runtap_model::{
+    Branches, FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View, order,
+};
 use std::io;
 
 /// The names of a trace's frames, made safe for the output.
@@ -42,7 +44,7 @@ impl<'a> Fold<'a> {
         let mut threads = Vec::new();
         if !is_merged {
             threads.extend(trace.threads().map(|(h, t)| (text::plain(&t.label()), h)));
-            threads.sort();
+            order::sort(&mut threads);
         }
         Ok(Self { trace, view, names: Names::new(trace), threads, is_merged, total_weight })
     }

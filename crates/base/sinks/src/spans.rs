@@ -7,7 +7,7 @@
 //! Ticks of a thread do not overlap, but events may, which spans on one track cannot. Overlapping events are
 //! distributed to several [lanes](lanes). Samples without duration are omitted.
 
-use runtap_model::{FrameHandle, Sample, StackHandle, Thread, Trace, View};
+use runtap_model::{FrameHandle, Sample, StackHandle, Thread, Trace, View, order};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
         return vec![lane(None)];
     }
     let mut events: Vec<Sample> = thread.samples(view).filter(|event| event.weight > 0).collect();
-    events.sort_by_key(|event| event.time_ns);
+    order::sort_by_number(&mut events, |event| event.time_ns);
     let mut lanes: Vec<Vec<Sample>> = Vec::new();
     let mut free = BinaryHeap::new();
     let mut busy = BinaryHeap::new();

@@ -2,6 +2,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
+use runtap_model::order;
 use runtap_nettrace::{Event, IdTable, Join, Metadata, Observe, StreamItem};
 use serde::Serialize;
 
@@ -100,7 +101,7 @@ impl EventCounts {
     pub fn rows(&self) -> Vec<EventCount> {
         let dense = self.by_metadata.values().map(|tally| (&tally.kind, tally.n));
         let mut tallies: Vec<_> = dense.chain(self.others.iter().map(|(kind, n)| (kind, *n))).collect();
-        tallies.sort();
+        order::sort(&mut tallies);
         let mut rows: Vec<EventCount> = Vec::new();
         for ((provider, id, version, name), n) in tallies {
             match rows.last_mut() {

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use runtap_model::order;
 use runtap_transport::naming::SocketKind;
 use runtap_transport::{Socket, SocketState};
 
@@ -110,7 +111,7 @@ pub(super) fn rank(
         }
         ranked.push((found_socket, seen));
     }
-    ranked.sort_by_cached_key(|(found_socket, seen)| {
+    order::sort_by_cached_key(&mut ranked, |(found_socket, seen)| {
         let file = if let FileStatus::Socket(file) = seen { Some(file) } else { None };
         (
             found_socket.socket.state,

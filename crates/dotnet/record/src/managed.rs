@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_discover::{Options, System};
+use runtap_model::order;
 use runtap_os::in_a_thread;
 use runtap_target::{JvmTarget, ManagedTarget, ResolvedTarget, TargetSpec};
 use tokio::sync::mpsc;
@@ -126,7 +127,7 @@ async fn find_named(
 async fn processes() -> BTreeSet<(u32, u64)> {
     let list = || System::current().processes(Options::default());
     let listed = in_a_thread(list).await.unwrap_or_default();
-    listed.into_iter().map(|process| (process.pid, process.start_time)).collect()
+    order::to_set(listed.into_iter().map(|process| (process.pid, process.start_time)))
 }
 
 /// Returns the processes that have the name, the oldest first.
@@ -136,7 +137,7 @@ async fn named(job: &Job, spec: &TargetSpec) -> Vec<ManagedTarget> {
         found = spec.resolve_all_managed(&()) => found,
     };
     let mut found = found.unwrap_or_default();
-    found.sort_by_key(|target| identity(target).1);
+    order::sort_by_number(&mut found, |target| identity(target).1);
     found
 }
 

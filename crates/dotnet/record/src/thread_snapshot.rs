@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use runtap_clr::ThreadDumpBuilder;
 use runtap_diag::{Client, SessionConfig};
-use runtap_model::Message;
 use runtap_model::thread_dump::{ThreadDump, ThreadWait, WaitKind};
 use runtap_model::units::{Span, Things};
+use runtap_model::{Message, order};
 use runtap_nettrace::{Observe as _, Reader};
 use runtap_os::in_a_thread;
 use runtap_target::ResolvedTarget;
@@ -148,7 +148,7 @@ fn feed(reader: &mut Reader, builder: &mut ThreadDumpBuilder, bytes: &[u8]) {
 
 /// Returns the names of threads without those that were inherited from the main thread, which is named after the program.
 fn own_names(list: Vec<(u64, String)>, pid: Option<u32>) -> BTreeMap<u64, String> {
-    let names: BTreeMap<u64, String> = list.into_iter().collect();
+    let names = order::to_map(list);
     let main = pid.and_then(|pid| names.get(&u64::from(pid)).cloned());
     names
         .into_iter()

@@ -3,6 +3,7 @@
 
 use crate::doctor::{Answer, Diagnosis, Examination, Finding};
 use runtap_discover::{Facts, Java, System};
+use runtap_model::order;
 use runtap_os::in_a_thread;
 
 #[cfg_attr(target_os = "linux", path = "diagnosed/linux.rs")]
@@ -80,7 +81,7 @@ async fn everybody(system: &System, dialogue: &impl Dialogue) -> Result<Vec<Exam
     let looking = system.clone();
     let mut examinations = in_a_thread(move || crate::doctor::examine_queried(&looking, asked)).await?;
     crate::doctor::query_jvms(&mut examinations).await;
-    examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
+    order::sort_by_cached_key(&mut examinations, |examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }
 

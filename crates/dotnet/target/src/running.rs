@@ -1,6 +1,7 @@
 //! Running processes and users, as candidates for shell completion.
 
 use runtap_discover::{Options, Process, ProcessKind};
+use runtap_model::order;
 
 use crate::resolved::local_name;
 use crate::user::UserFilter;
@@ -27,7 +28,7 @@ pub fn users() -> Vec<String> {
 }
 
 fn each_once(mut words: Vec<String>) -> Vec<String> {
-    words.sort();
+    order::sort(&mut words);
     words.dedup();
     words
 }

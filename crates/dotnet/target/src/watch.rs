@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use runtap_discover::Process;
+use runtap_model::order;
 
 use crate::status::{ProcessStatus, sort};
 
@@ -40,7 +41,7 @@ impl Watch {
     /// Stores the processes found and the answers of those queried. Returns what changed since the last scan.
     pub fn update(&mut self, found: &[Process], queried: Vec<ProcessStatus>) -> Vec<(Change, ProcessStatus)> {
         let mut changes = Vec::new();
-        let running: BTreeMap<u32, Id> = found.iter().map(|process| (process.pid, id(process))).collect();
+        let running = order::to_map(found.iter().map(|process| (process.pid, id(process))));
         let ended = self.known.extract_if(.., |id, _| running.get(&id.0) != Some(id));
         changes.extend(ended.map(|(_, seen)| (Change::Exited, seen)));
         for seen in queried {

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use runtap_classfile::jar::Options;
+use runtap_model::order;
 use thiserror::Error;
 
 use crate::coverage::Inventory;
@@ -97,7 +98,7 @@ fn file(path: &Path, release: u16, inventory: &mut Inventory) -> Result<(), Clas
 /// Adds the class files of a directory, sorted by name. Links to directories are not followed.
 fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result<()> {
     let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
-    entries.sort_unstable_by_key(fs::DirEntry::file_name);
+    order::sort_by_cached_key(&mut entries, fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use glob::PatternError;
+use runtap_model::order;
 use thiserror::Error;
 
 use crate::dotnet::is_program;
@@ -168,7 +169,7 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<FoundModules, Find
             }
         }
     }
-    let folders: BTreeSet<_> = found.iter().filter_map(|path: &PathBuf| path.parent()).collect();
+    let folders = order::to_set(found.iter().filter_map(|path: &PathBuf| path.parent()));
     let alone = |path: &Path| path.parent().is_none_or(|folder| !folders.contains(folder));
     if let Some((path, missing)) = libraries.iter().find(|(path, _)| alone(path)) {
         return Err(FindError::Library { path: path.clone(), missing: missing.clone() });
@@ -179,12 +180,12 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<FoundModules, Find
     let modules = found.into_iter().map(Module::new).collect();
     let found = FoundModules { modules, order: Vec::new(), left_out: libraries.into_keys().collect() };
     let mut found = found.in_order_of_directories();
-    let places: BTreeMap<_, _> = named.iter().rev().zip((0..named.len()).rev()).collect();
+    let places = order::to_map(named.iter().rev().zip((0..named.len()).rev()));
     let place =
         |module: &ModuleId| found.modules.get(module.0).and_then(|it| places.get(&it.path().to_owned()));
     let mut order = found.order.clone();
     // Stable: the other modules keep their order, after the named ones.
-    order.sort_by_key(|module| place(module).copied().unwrap_or(usize::MAX));
+    order::sort_by_key(&mut order, |module| place(module).copied().unwrap_or(usize::MAX));
     found.order = order;
     Ok(found)
 }

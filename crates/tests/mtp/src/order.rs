@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use runtap_model::order;
+
 /// Returns the indexes of the paths in directory order: the files of a directory before its subdirectories. Paths that
 /// are not found in their directory come last.
 pub(crate) fn of_directories(paths: &[&Path]) -> Vec<usize> {
-    let mut folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+    let mut folders: BTreeSet<&Path> = order::to_set(paths.iter().filter_map(|path| path.parent()));
     let top = common(&folders);
     let above: Vec<_> = folders.iter().flat_map(|folder| folder.ancestors()).collect();
     folders.extend(above.into_iter().filter(|folder| folder.starts_with(&top)));
@@ -17,7 +19,7 @@ pub(crate) fn of_directories(paths: &[&Path]) -> Vec<usize> {
     visit(&top, &folders, &mut found);
     let place = |path: &Path| found.iter().position(|it| it == path).unwrap_or(usize::MAX);
     let mut order: Vec<usize> = (0..paths.len()).collect();
-    order.sort_by_key(|&at| paths.get(at).map(|path| place(path)));
+    order::sort_by_key(&mut order, |&at| paths.get(at).map(|path| place(path)));
     order
 }
 

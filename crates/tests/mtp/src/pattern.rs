@@ -9,6 +9,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use runtap_model::order;
+
 use glob::{MatchOptions, Pattern, PatternError};
 
 const OPTIONS: MatchOptions = MatchOptions {
@@ -96,8 +98,7 @@ impl FilePattern {
     /// Returns the names in a directory that may match. Literal names do not need permission to read the directory.
     fn candidates(&self, folder: &Path, positions: &Positions) -> BTreeSet<OsString> {
         let parts = positions.iter().filter_map(|position| self.0.get(*position));
-        let mut candidates: BTreeSet<OsString> =
-            parts.clone().filter_map(Part::name).map(OsStr::to_owned).collect();
+        let mut candidates = order::to_set(parts.clone().filter_map(Part::name).map(OsStr::to_owned));
         if parts.clone().any(|part| part.name().is_none())
             && let Ok(entries) = fs::read_dir(folder)
         {

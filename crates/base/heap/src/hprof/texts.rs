@@ -1,5 +1,7 @@
 //! Texts that occur more than once. The contents of arrays are only kept as a hash and a short beginning.
 
+use runtap_model::order;
+
 use crate::dense::{Map, small};
 use crate::{Graph, ObjectId};
 
@@ -127,7 +129,7 @@ impl Texts {
                 wasted_bytes,
             });
         }
-        result.texts.sort_by_key(|text| std::cmp::Reverse(text.wasted_bytes));
+        order::sort_by_key(&mut result.texts, |text| std::cmp::Reverse(text.wasted_bytes));
         result
     }
 }

@@ -10,6 +10,8 @@
 //! The objects are those that retain most. The object that dominates another one retains more than that, so the nodes
 //! form a tree.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use crate::dense::small;
@@ -51,16 +53,14 @@ pub fn write(graph: &Graph, dominators: &Dominators, most: usize, out: &mut dyn 
 
 /// Returns the reachable objects that retain most, each one behind its dominator.
 fn largest(graph: &Graph, dominators: &Dominators, most: usize) -> Vec<ObjectId> {
-    let mut objects: Vec<ObjectId> =
-        (0..graph.object_count()).filter(|object| dominators.is_reachable(*object)).collect();
-    let order =
-        |object: &ObjectId| (std::cmp::Reverse(dominators.retained(*object)), dominators.number(*object));
-    if most < objects.len() {
-        objects.select_nth_unstable_by_key(most, order);
-        objects.truncate(most);
+    let mut largest = BinaryHeap::new();
+    for object in (0..graph.object_count()).filter(|object| dominators.is_reachable(*object)) {
+        largest.push((Reverse(dominators.retained(object)), dominators.number(object), object));
+        if largest.len() > most {
+            largest.pop();
+        }
     }
-    objects.sort_unstable_by_key(order);
-    objects
+    largest.into_sorted_vec().into_iter().map(|(_, _, object)| object).collect()
 }
 
 /// Writes a text inside of the quotes of a label.

@@ -14,6 +14,8 @@
 
 use std::io::{self, Write};
 
+use runtap_model::order;
+
 use super::{json_text, separated};
 use crate::dense::{Map, small};
 use crate::{Graph, ObjectId, Root, RootKind};
@@ -70,7 +72,7 @@ impl<'a> Roots<'a> {
                 None => kinds.push((root.kind, vec![root])),
             }
         }
-        kinds.sort_by_key(|(kind, _)| *kind);
+        order::sort_by_key(&mut kinds, |(kind, _)| *kind);
         Self { graph, kinds }
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use anstyle::Style;
+use runtap_model::order;
 use runtap_mtp::{ActiveTests, LaunchId, ModuleId, RunEvent, Totals};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -144,7 +145,7 @@ impl Progress {
                 running.push((launch.since, None, title));
             }
         }
-        running.sort();
+        order::sort(&mut running);
         running
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{FrameHandle, StackHandle, TraceBuilder};
+use runtap_model::{FrameHandle, StackHandle, TraceBuilder, order};
 use runtap_nettrace::TraceHeader;
 
 use super::activity::{Rooted, own_frames, without_telling};
@@ -167,7 +167,7 @@ impl<'a> Frames<'a> {
     /// Returns the roles of threads, sorted by thread.
     pub(super) fn roles(&self) -> Vec<(u64, ThreadRole)> {
         let mut roles: Vec<_> = self.roles.iter().map(|(thread, role)| (*thread, *role)).collect();
-        roles.sort_unstable();
+        order::sort_by_number(&mut roles, |(thread, _)| *thread);
         roles
     }
 

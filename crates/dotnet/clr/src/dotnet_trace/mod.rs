@@ -26,7 +26,7 @@ mod spans;
 mod state;
 mod view;
 
-use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
+use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder, order};
 use runtap_nettrace::{Observe, StreamItem, TraceHeader};
 
 use self::activity::{Activities, Awaited};
@@ -105,7 +105,7 @@ impl DotnetTraceBuilder {
         }
         builder.set_ticks_per_s(u64::try_from(header.qpc_frequency).unwrap_or(0));
         let mut raw = std::mem::take(&mut self.collector.raw);
-        raw.sort_by_key(|raw| raw.timestamp);
+        order::sort_by_number(&mut raw, |raw| raw.timestamp);
 
         let mut frames = Frames::new(&self.names, &self.modules, &self.stacks, builder, &header, &raw);
         if self.collector.requests {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
+use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder, order};
 
 use super::Sample;
 use super::requests::Requests;
@@ -92,7 +92,7 @@ fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<Stac
     edges.dedup();
     let mut by_start: Vec<&Sample> =
         samples.iter().filter(|sample| sample.to > from && sample.from < to).collect();
-    by_start.sort_by_key(|sample| sample.from);
+    order::sort_by_number(&mut by_start, |sample| sample.from);
     let mut waiting = by_start.into_iter().enumerate().peekable();
     // The greatest element is on top; those below it may have ended.
     let mut active = BinaryHeap::new();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{Process, SampleKind, Ticks, Trace, TraceBuilder};
+use runtap_model::{Process, SampleKind, Ticks, Trace, TraceBuilder, order};
 use runtap_nettrace::{Event, IdTable, Metadata, StreamItem};
 
 use super::namer::Namer;
@@ -228,7 +228,7 @@ impl LiveProfile {
         }
         let mut namer = Namer::new(&self.names, &self.stacks, builder);
         let mut samples: Vec<(&Sampled, &u32)> = self.window.iter().collect();
-        samples.sort_unstable();
+        order::sort(&mut samples);
         for (sampled, count) in samples {
             let thread = namer.builder.thread(sampled.thread);
             let stack = namer.stack(sampled.stack, self.end);

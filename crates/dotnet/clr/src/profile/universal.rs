@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder};
+use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBuilder, order};
 use runtap_nettrace::{Event, Metadata, Observe, StreamItem, TraceHeader};
 
 use crate::frame;
@@ -76,7 +76,7 @@ impl Ranges {
     }
 
     fn seal(&mut self) {
-        self.list.sort_by_key(|range| (range.start, range.since));
+        order::sort_by_key(&mut self.list, |range| (range.start, range.since));
         let ends = self.list.iter().scan(0, |most, range| {
             *most = range.last.max(*most);
             Some(*most)
@@ -190,7 +190,7 @@ impl Universal {
             process.mappings.seal();
             process.symbols.seal();
         }
-        self.samples.sort_by_key(|sample| sample.timestamp);
+        order::sort_by_number(&mut self.samples, |sample| sample.timestamp);
         let period = self.period_ns(header);
         let mut namer = Namer {
             processes: &self.processes,

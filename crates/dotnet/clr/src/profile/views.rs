@@ -23,7 +23,7 @@ pub(super) fn add(
     namer: &mut Namer<'_>,
 ) {
     // The stream groups events by thread; a stable sort merges these runs.
-    collector.raw.sort_by_key(|raw| raw.timestamp);
+    order::sort_by_number(&mut collector.raw, |raw| raw.timestamp);
     let mut add = Adder { header, namer };
     let raw = std::mem::take(&mut collector.raw);
     match view {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use runtap_model::order;
+
 use super::{Decoder, Event, IdTable, Metadata, Observe, Payload, StreamItem, TraceHeader};
 
 /// The collected events sorted by time, and the clock.
@@ -92,7 +94,7 @@ impl<T> Collector<T> {
 
 fn found<T>(mut kept: Vec<CollectedEvent<T>>, header: Option<TraceHeader>) -> Collected<T> {
     // The stream groups events by thread; a stable sort merges these runs.
-    kept.sort_by_key(|kept| kept.timestamp);
+    order::sort_by_number(&mut kept, |kept| kept.timestamp);
     let header = match kept.first() {
         Some(first) => header.map(|header| header.within_reach(first.timestamp)),
         None => header,

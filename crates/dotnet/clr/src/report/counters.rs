@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use runtap_model::counters::{CounterKind, CounterValues, Reading, SeriesKey};
+use runtap_model::order;
 use serde::{Serialize, Serializer};
 
 use super::collector::{CollectedEvent, Collector};
@@ -178,7 +179,7 @@ impl CounterSeries {
             name: counter.name,
             display_name: counter.display_name,
             unit: counter.unit,
-            tags: counter.tags.pairs().iter().cloned().collect(),
+            tags: order::to_map(counter.tags.pairs().iter().cloned()),
             tags_text: counter.tags.text().to_owned(),
             instruments_count: counter.instruments,
             kind: counter.kind,
@@ -186,7 +187,7 @@ impl CounterSeries {
             delta,
             count,
             sum,
-            quantiles: Some(quantiles.into_iter().collect()).filter(|it: &BTreeMap<_, _>| !it.is_empty()),
+            quantiles: Some(order::to_map(quantiles)).filter(|it| !it.is_empty()),
             min,
             max,
             total: None,

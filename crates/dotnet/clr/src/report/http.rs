@@ -151,7 +151,7 @@ fn report((kept, clock): Collected<HttpEvent>) -> HttpReport {
             EventData::Failed => runs.fail(id),
         }
     }
-    of_counted(runs.into_iter().map(|(by, runs)| (by, runs.finish())).collect())
+    of_counted(order::to_map(runs.into_iter().map(|(by, runs)| (by, runs.finish()))))
 }
 
 impl Observe for Http {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use runtap_model::order;
 use runtap_transport::linux::{self, ProcDir};
 use runtap_transport::naming::SocketName;
 use rustix::fs::{OFlags, RawDir};
@@ -103,7 +104,7 @@ impl Holders {
         let peer = |inode: u32| sockets.iter().find(|socket| socket.inode == inode)?.peer;
         let wait = |fd: u32| calls.iter().find(|call| call.fd == fd).map_or(Wait::No, |call| call.wait);
         let mut accepted: Vec<(u32, Wait)> = accepted.iter().map(|(fd, inode)| (*inode, wait(*fd))).collect();
-        accepted.sort_by_key(|(_, wait)| *wait == Wait::No);
+        order::sort_by_key(&mut accepted, |(_, wait)| *wait == Wait::No);
         accepted.truncate(MAX_CONNECTIONS);
         let connection = |(inode, wait)| {
             let pids = peer(inode).and_then(|peer| scanned.holders.get(&peer)).into_iter().flatten();

@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
+use runtap_model::order;
 use runtap_transport::naming::SocketName;
 use rustix::fs::RawDir;
 use rustix::io::Errno;
@@ -82,7 +83,7 @@ impl Listings {
             let mut listing = Listing { folder: Some(identity), ..Listing::default() };
             // Entries that were read before an error are kept.
             let _ = listing.add(folder, budget);
-            listing.sockets.sort_unstable_by_key(|name| name.pid);
+            order::sort_by_number(&mut listing.sockets, |name| name.pid.into());
             listing.attached.sort_unstable();
             listing
         })

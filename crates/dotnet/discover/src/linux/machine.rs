@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use runtap_model::order;
 use runtap_transport::Folder;
 use runtap_transport::linux::ProcDir;
 use runtap_transport::naming::{SocketKind, SocketName};
@@ -70,7 +71,7 @@ impl System {
             .map(|entry| entry.path())
             .take(MAX_LEFTOVERS)
             .collect();
-        found.sort();
+        order::sort(&mut found);
         found
     }
 

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use runtap_model::order;
+
 /// A mount, as seen by a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
@@ -61,7 +63,7 @@ pub(super) fn visible_paths(own: &[Mount], target: &[Mount], directory: &Path) -
         .filter_map(|other| Some(join(&other.point, inside.strip_prefix(&other.root).ok()?)))
         .collect();
     // Prefer a path that is equal on both sides.
-    found.sort_by_key(|path| path != directory);
+    order::sort_by_key(&mut found, |path| path != directory);
     found
 }
 

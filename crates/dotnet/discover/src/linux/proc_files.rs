@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use runtap_model::order;
 use runtap_transport::linux::{ProcDir, Status};
 use rustix::fs::OFlags;
 
@@ -180,7 +181,7 @@ impl ProcFiles for ProcDir {
             let name = String::from_utf8_lossy(comm.trim_ascii_end()).into_owned();
             threads.push(Thread { tid, ns_tid, name });
         }
-        threads.sort_by_key(|thread| thread.tid);
+        order::sort_by_number(&mut threads, |thread| thread.tid.into());
         Ok(threads)
     }
 }

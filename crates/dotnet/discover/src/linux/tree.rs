@@ -1,5 +1,6 @@
 //! The tree of running processes. Independent of runtimes.
 
+use runtap_model::order;
 use runtap_transport::linux::ProcDir;
 
 use super::System;
@@ -31,7 +32,7 @@ impl System {
             .filter(|(_, stat)| !stat.ended)
             .collect();
         // A child is never older than its parent.
-        stats.sort_by_key(|(pid, stat)| (stat.start_time, *pid));
+        order::sort_by_key(&mut stats, |(pid, stat)| (stat.start_time, *pid));
         let mut tree = vec![pid];
         // Process ids wrap around: of two processes started in one tick, the child may come first.
         let mut grown = true;

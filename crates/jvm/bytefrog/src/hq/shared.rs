@@ -2,11 +2,13 @@
 //!
 //! Admits agents and assigns run numbers to them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use runtap_model::order;
 
 use crate::model::CombinedReport;
 
@@ -143,7 +145,7 @@ impl Shared {
         let has_one = |user: User| agents.values().any(|agent| agent.is_large() && agent.user == user);
         let waits = |other: &User| *other != user && !has_one(*other);
         let users = self.options.users.iter().flatten().copied().map(Some);
-        let others: BTreeSet<User> = users.chain([own()]).filter(waits).collect();
+        let others = order::to_set(users.chain([own()]).filter(waits));
         let reserved = if has_one(user) { others.len() } else { usize::from(others.contains(&own())) };
         agents.values().filter(|agent| agent.is_large()).count() + reserved < self.options.large
     }

@@ -3,6 +3,7 @@
 //! Contains [`CallTree`], the trees of single threads, and the inclusive times of methods.
 
 use hashbrown::HashMap;
+use runtap_model::order;
 
 use super::Model;
 use super::calls::Elapsed;
@@ -235,7 +236,7 @@ impl<'a> TreeBuilder<'a> {
         }
         // The longest is last, because the stack is popped from its end.
         let order = |list: &mut Vec<usize>| {
-            list.sort_by_key(|row| {
+            order::sort_by_key(list, |row| {
                 rows.get(*row).map(|row| (row.total(), row.calls, std::cmp::Reverse(row.signature)))
             });
         };

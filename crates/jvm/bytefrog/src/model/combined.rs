@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use runtap_bytefrog_proto::Dialect;
+use runtap_model::order;
 
 use super::counters::Counters;
 use super::exceptions::Fate;
@@ -83,7 +84,7 @@ impl CombinedReport {
             self.exceptions.insert(site, found.count);
         }
         self.slow_calls.extend(report.slow_calls);
-        self.slow_calls.sort_by_key(|call| std::cmp::Reverse(call.took));
+        order::sort_by_key(&mut self.slow_calls, |call| std::cmp::Reverse(call.took));
         self.slow_calls.truncate(MAX_SLOW_CALLS);
         let mut text = 0usize;
         self.slow_calls.retain(|call| {
@@ -124,7 +125,7 @@ impl CombinedReport {
     /// Returns the combined report. Its sequences, segments and lines are empty.
     pub fn report(&self) -> Report {
         let mut methods: Vec<MethodReport> = self.methods.values().cloned().collect();
-        methods.sort_by(|a, b| a.signature.cmp(&b.signature));
+        order::sort_by(&mut methods, |a, b| a.signature.cmp(&b.signature));
         let exceptions = self.exceptions.iter().map(|((exception, signature, line, fate), count)| {
             let (exception, signature) = (Arc::clone(exception), Arc::clone(signature));
             ExceptionReport { exception, signature, line: *line, fate: *fate, count: *count }

@@ -7,6 +7,7 @@
 //! has *escaped* to code that is not traced.
 
 use hashbrown::HashMap;
+use runtap_model::order;
 
 /// What happened to an exception at a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,7 +74,7 @@ impl ExceptionSites {
     pub(crate) fn sorted(&self) -> Vec<(ExceptionSite, u64)> {
         let mut sites: Vec<(ExceptionSite, u64)> =
             self.sites.iter().map(|(site, count)| (*site, *count)).collect();
-        sites.sort_unstable();
+        order::sort(&mut sites);
         sites
     }
 }

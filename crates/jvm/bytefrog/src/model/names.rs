@@ -5,6 +5,7 @@
 
 use hashbrown::HashMap;
 use runtap_bytefrog_proto::{JavaStr, JavaString};
+use runtap_model::order;
 
 type Table = HashMap<u32, JavaString, foldhash::fast::RandomState>;
 
@@ -63,7 +64,7 @@ impl Names {
     /// Returns the number of distinct method signatures.
     pub(crate) fn signatures(&self) -> usize {
         let mut all: Vec<&[u8]> = self.methods.values().map(|name| name.as_java_str().as_bytes()).collect();
-        all.sort_unstable();
+        order::sort(&mut all);
         all.dedup();
         all.len()
     }

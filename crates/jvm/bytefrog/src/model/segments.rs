@@ -4,6 +4,7 @@
 //! `E` only ends a segment: the request filter of the original agent sends `S` and `E`.
 
 use runtap_bytefrog_proto::{JavaStr, JavaString};
+use runtap_model::order;
 
 /// The maximum number of open segments, which have different keys.
 const MAX_OPEN: usize = 32;
@@ -133,7 +134,7 @@ impl Segments {
             measure(&mut open, calls);
             all.push(open.segment);
         }
-        all.sort_by_key(|segment| segment.start);
+        order::sort_by_key(&mut all, |segment| segment.start);
         all
     }
 }

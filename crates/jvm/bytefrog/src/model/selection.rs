@@ -4,6 +4,8 @@
 //! in the selected part. So the callers of counted calls began in the part too, and no frame is invented at its
 //! start.
 
+use runtap_model::order;
+
 /// A part of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
@@ -20,7 +22,7 @@ pub enum Selection {
 /// Sorts ranges and removes empty ones; ranges that overlap or touch are merged.
 pub fn in_order<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
     ranges.retain(|(from, until)| from < until);
-    ranges.sort_unstable();
+    order::sort(&mut ranges);
     ranges.dedup_by(|next, kept| {
         let touch = next.0 <= kept.1;
         kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use runtap_model::order;
+
 /// A call in the log. Calls are ordered by their duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LoggedCall {
@@ -53,7 +55,7 @@ impl SlowCallLog {
     /// Returns the calls, longest first.
     pub(crate) fn calls(&self) -> Vec<LoggedCall> {
         let mut calls: Vec<LoggedCall> = self.calls.iter().map(|Reverse(call)| *call).collect();
-        calls.sort_by_key(|call| (Reverse(call.took), call.entered));
+        order::sort_by_key(&mut calls, |call| (Reverse(call.took), call.entered));
         calls
     }
 }

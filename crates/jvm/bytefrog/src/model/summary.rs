@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use runtap_bytefrog_proto::{Dialect, Location, Rule};
+use runtap_model::order;
 
 use super::Model;
 use super::apply::{TraceState, UNNAMED};
@@ -41,7 +42,7 @@ impl Model {
         let each: Vec<String> =
             self.state.calls.methods.iter().map(|method| self.signature(method.id)).collect();
         let mut sorted = each.clone();
-        sorted.sort_unstable();
+        order::sort(&mut sorted);
         sorted.dedup();
         let which = each.iter().map(|signature| sorted.binary_search(signature).unwrap_or(0)).collect();
         (sorted, which)
@@ -99,7 +100,7 @@ impl Model {
                 ((class, rank(site.method), site.line, site.fate), count)
             })
             .collect();
-        sites.sort_unstable();
+        order::sort(&mut sites);
         // Combine the IDs of several class loaders.
         sites.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -138,7 +139,7 @@ impl Model {
                 (rank(*method), state.locations.get(location).copied(), *count)
             })
             .collect();
-        lines.sort_by_key(|(method, location, count)| {
+        order::sort_by_key(&mut lines, |(method, location, count)| {
             let place = location.map(|place| (place.start_line, place.end_line, place.location));
             (*method, place, *count)
         });
@@ -158,7 +159,7 @@ impl Model {
         add(Rule::ClockBackwards, state.calls.backwards, "events");
         let exhausted = self.dialect != Dialect::F1 && state.calls.threads.len() > usize::from(u16::MAX);
         add(Rule::ThreadsExhausted, exhausted.into(), "time");
-        findings.sort_by_key(|finding| finding.rule);
+        order::sort_by_key(&mut findings, |finding| finding.rule);
         Report {
             dialect: self.dialect,
             counters: state.counters,
@@ -201,7 +202,7 @@ impl Model {
             })
             .collect();
         let mut sorted: Vec<Arc<str>> = each.iter().map(|(_, name)| Arc::clone(name)).collect();
-        sorted.sort_unstable();
+        order::sort(&mut sorted);
         sorted.dedup();
         let ranks = each.into_iter().map(|(id, name)| (id, sorted.binary_search(&name).unwrap_or(0)));
         let ranks = ranks.collect();
@@ -249,7 +250,7 @@ impl Model {
 
 /// Sorts by the ranks of signatures, and adds up the calls of equal ones.
 fn merged(mut calls: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
-    calls.sort_unstable();
+    order::sort(&mut calls);
     calls.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         kept.1 += if same { next.1 } else { 0 };

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use runtap_model::order;
+
 /// Parses keys and values. Lines that start with `#` or `!` are comments.
 pub fn properties(text: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    lines.map(pair).collect()
+    order::to_map(lines.map(pair))
 }
 
 fn pair(line: &str) -> (String, String) {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use runtap_bytefrog::hq::{AgentId, AgentStatus, Hq};
 use runtap_bytefrog::{CombinedReport, Report};
 use runtap_bytefrog_proto::{Dialect, Mode};
+use runtap_model::order;
 
 use super::{AgentFacts, AgentWatch};
 use crate::recording::ClassCounts;
@@ -64,8 +65,7 @@ impl CollectionResult {
     /// intervals, and `unfinished` the number of agents that had not ended when it closed.
     pub(super) fn of(hq: &Hq, watch: &AgentWatch, sends_counts: bool, unfinished: u64) -> Self {
         let agents = hq.agents();
-        let own: BTreeSet<AgentId> =
-            agents.iter().filter(|status| status.is_own).map(|status| status.id).collect();
+        let own = order::to_set(agents.iter().filter(|status| status.is_own).map(|status| status.id));
         let result = |status: AgentStatus| {
             let facts = watch.facts(status.id)?;
             let report = hq.report(status.id).ok()?;

@@ -95,9 +95,8 @@ impl<'a> CoverageBuilder<'a> {
             self.coverage.notes.excluded_classes += 1;
             return;
         }
-        let seen: BTreeMap<(&str, &str), &ObservedMethod> = seen_of(self.observed, name)
-            .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
-            .collect();
+        let seen = seen_of(self.observed, name);
+        let seen = order::to_map(seen.map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen)));
         let doubts = self.doubts.of_class(name, !seen.is_empty());
         let lines = LineKnowledge {
             is_other_version: self.is_other_version(listed, &seen),
@@ -136,11 +135,10 @@ impl<'a> CoverageBuilder<'a> {
         listed: &inventory::Class,
         seen: &BTreeMap<(&str, &str), &ObservedMethod>,
     ) -> bool {
-        let known: BTreeMap<(&str, &str), &[u16]> = listed
-            .methods
-            .iter()
-            .map(|method| ((method.name.as_str(), method.descriptor.as_str()), &*method.lines))
-            .collect();
+        let known = listed.methods.iter();
+        let known = order::to_map(
+            known.map(|method| ((method.name.as_str(), method.descriptor.as_str()), &*method.lines)),
+        );
         let notes = &mut self.coverage.notes;
         let mut is_other = false;
         for (id, seen) in seen {
@@ -193,7 +191,7 @@ impl<'a> CoverageBuilder<'a> {
 
     /// Counts the classes that were called and are in no JAR file.
     fn count_foreign(&mut self, inventory: &Inventory) {
-        let called: BTreeSet<&str> = self.observed.methods.keys().map(|id| id.class.as_str()).collect();
+        let called = order::to_set(self.observed.methods.keys().map(|id| id.class.as_str()));
         let foreign = called.iter().filter(|class| !inventory.classes.contains_key(**class));
         self.coverage.notes.foreign_classes = foreign.count() as u64;
     }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runtap_model::order;
 use thiserror::Error;
 
 use crate::coverage::build::seen_of;
@@ -223,7 +224,7 @@ impl<'a> NeverCalled<'a> {
             .collect();
         let fate = observed.classes.get(name).copied();
         let id = |method: &'a Method| (method.name.as_str(), method.descriptor.as_str());
-        let known: BTreeSet<(&str, &str)> = class.methods.iter().map(id).collect();
+        let known = order::to_set(class.methods.iter().map(id));
         let foreign = called.difference(&known).count() as u64;
         let listed =
             class.methods.iter().filter(|method| method.filtered.is_none() || options.compiler_methods);
@@ -323,6 +324,6 @@ fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, 
     if observed.classes.is_empty() {
         caveats.push(Caveat::NoClassReports);
     }
-    caveats.sort_unstable();
+    order::sort(&mut caveats);
     caveats
 }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use runtap_bytefrog::{Detail, Report};
+use runtap_model::order;
 
 /// The numbers of a method in one recording; all zero if it did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,7 +149,7 @@ impl Difference {
             })
             .collect();
         let size = |method: &MethodChange, order| method.change(order).unsigned_abs();
-        methods.sort_by_cached_key(|method| {
+        order::sort_by_cached_key(&mut methods, |method| {
             let others = [Order::Own, Order::Total, Order::Calls].map(|order| size(method, order));
             (!method.has_changed(), Reverse(size(method, order)), Reverse(others), method.signature.clone())
         });

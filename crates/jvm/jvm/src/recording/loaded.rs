@@ -1,11 +1,11 @@
 //! The agents of a recording, replayed with what their reports need.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_bytefrog::{Detail, Report, Selection};
 use runtap_bytefrog_proto::{Dialect, RecordMode};
+use runtap_model::order;
 use serde::Serialize;
 
 use crate::broken::{BrokenRules, describe_violation};
@@ -155,7 +155,7 @@ impl LoadedRecording {
     /// Fails if no agent has such a thread.
     pub fn check_thread(&self, thread: u32, recording: String) -> Result<(), Error> {
         let threads = self.agents.iter().flat_map(|agent| agent.replayed.model.report().threads);
-        let known: BTreeSet<u32> = threads.map(|thread| thread.id).collect();
+        let known = order::to_set(threads.map(|thread| thread.id));
         if known.contains(&thread) { Ok(()) } else { Err(Error::NoThread { recording, thread, known }) }
     }
 }

@@ -16,6 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use runtap_bytefrog::{Report, Segment, Selection};
+use runtap_model::order;
 use thiserror::Error;
 
 use crate::recording::marks::Marks;
@@ -208,7 +209,7 @@ fn segments(report: &Report) -> impl Iterator<Item = &Segment> {
 fn unknown(part: &Part, report: &Report) -> UnknownPart {
     let mut known: Vec<String> =
         segments(report).map(|segment| format!("{}={}", segment.key, segment.value)).collect();
-    known.sort();
+    order::sort(&mut known);
     known.dedup();
     UnknownPart::Segment { name: part.to_string(), known }
 }

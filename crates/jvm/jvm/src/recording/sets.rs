@@ -3,9 +3,10 @@
 //! [`combine`] computes A − B, A ∩ B and A ∪ B of sets of [`CalledMethods`], from left to right. Membership depends
 //! only on whether a method ran; the rows also have the calls in each operand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use runtap_bytefrog::Report;
+use runtap_model::order;
 
 /// The methods that ran, by signature, with their numbers of calls. The number is 0 for methods that are known from
 /// coverage only.
@@ -84,13 +85,13 @@ impl CalledMethods {
 
 impl FromIterator<(String, u64)> for CalledMethods {
     fn from_iter<I: IntoIterator<Item = (String, u64)>>(methods: I) -> Self {
-        Self(methods.into_iter().collect())
+        Self(order::to_map(methods))
     }
 }
 
 /// Combines sets of methods. The rows are sorted by signature.
 pub fn combine(first: &CalledMethods, others: &[(Operation, CalledMethods)]) -> Vec<SetRow> {
-    let mut kept: BTreeSet<&str> = first.0.keys().map(String::as_str).collect();
+    let mut kept = order::to_set(first.0.keys().map(String::as_str));
     for (operation, other) in others {
         match operation {
             Operation::Minus => kept.retain(|signature| !other.0.contains_key(*signature)),
@@ -110,6 +111,8 @@ pub fn combine(first: &CalledMethods, others: &[(Operation, CalledMethods)]) -> 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::collections::BTreeSet;
 
     use super::*;
 

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
+use runtap_model::order;
+
 use crate::active_tests::ActiveTests;
 use crate::run::TestRule;
 
@@ -119,7 +121,7 @@ impl RunningTests {
         }
         let over = self.limits.range(..=(now, u64::MAX)).map(|(_, number)| *number);
         // In start order.
-        let over: BTreeSet<u64> = over.collect();
+        let over = order::to_set(over);
         over.iter().filter_map(|number| self.tests.get(*number)).cloned().collect()
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use runtap_model::order;
+
 use super::{Coordinator, HeldResult};
 use crate::event::{Level, ModuleFailure, ModuleId, RunEvent, TestOutcome, TestResult};
 use crate::launch::named;
@@ -41,7 +43,7 @@ impl HeldRows {
 
     /// Returns a failure with the names of the rows that still have no result.
     pub(super) fn not_run(&self) -> Option<ModuleFailure> {
-        let names: BTreeSet<_> = self.missing.values().flatten().map(String::as_str).collect();
+        let names = order::to_set(self.missing.values().flatten().map(String::as_str));
         let names: Vec<_> = names.into_iter().collect();
         let have = if names.len() == 1 { "row has" } else { "rows have" };
         let text = format!(
@@ -71,7 +73,7 @@ impl HeldRows {
     pub(super) fn take(&mut self) -> Vec<HeldResult> {
         let rows = std::mem::take(&mut self.tests).into_values().flat_map(HashMap::into_values);
         let mut left: Vec<_> = rows.flatten().collect();
-        left.sort_unstable_by_key(|(number, _)| *number);
+        order::sort_by_key(&mut left, |(number, _)| *number);
         left.into_iter().map(|(_, held)| held).collect()
     }
 }

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
+use runtap_model::order;
 use runtap_mtp_proto::server::Mode;
 
 use self::held_rows::HeldRows;
@@ -155,8 +156,8 @@ impl<'a> Coordinator<'a> {
         queue: &'a Queue,
         on_event: &'a mut dyn FnMut(RunEvent),
     ) -> Self {
-        let mut modules: BTreeMap<_, ModuleState> =
-            (0..spec.modules.len()).map(|number| (ModuleId(number), ModuleState::default())).collect();
+        let numbers = 0..spec.modules.len();
+        let mut modules = order::to_map(numbers.map(|number| (ModuleId(number), ModuleState::default())));
         for job in &spec.jobs {
             modules.entry(job.module).or_default().left += 1;
         }
@@ -428,7 +429,7 @@ impl<'a> Coordinator<'a> {
 
 /// Returns the crashes whose suspects are not a superset of another crash's: a search splits suspects into parts.
 fn smallest(mut all: Vec<Suspects>) -> Vec<Suspects> {
-    all.sort_by_key(|suspects| suspects.uids.len());
+    order::sort_by_key(&mut all, |suspects| suspects.uids.len());
     let mut smallest: Vec<Suspects> = Vec::new();
     for suspects in all {
         let whole: HashSet<_> = suspects.uids.iter().collect();

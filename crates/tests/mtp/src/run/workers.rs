@@ -6,6 +6,8 @@ use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use runtap_model::order;
+
 use super::starts::Starts;
 use super::{Job, RunSpec, WorkerMessage};
 use crate::event::{LaunchId, ModuleFailure, RunEvent, TestInfo, TestResult};
@@ -146,7 +148,7 @@ impl Task {
 /// Returns the known names of these tests.
 fn named(uids: &[String], names: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = uids.iter().filter_map(|uid| names.get_key_value(uid));
-    known.map(|(uid, name)| (uid.clone(), name.clone())).collect()
+    order::to_map(known.map(|(uid, name)| (uid.clone(), name.clone())))
 }
 
 /// The queue of tasks.

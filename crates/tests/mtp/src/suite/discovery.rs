@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use runtap_model::order;
+
 use crate::{Mode, ModuleId, RunEvent, RunSpec, Stop, TestInfo, run};
 
 use crate::suite::plan::PlanError;
@@ -54,6 +56,6 @@ pub(crate) fn discover(spec: &RunSpec, stop: &Stop) -> Result<Vec<DiscoveredTest
             exit_code: outcome.exit_code,
         });
     }
-    found.sort_by_key(|(module, _)| *module);
+    order::sort_by_key(&mut found, |(module, _)| *module);
     Ok(found)
 }

@@ -10,6 +10,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::{Module, ModuleId};
+use runtap_model::order;
 use runtap_os::output::PendingFile;
 use runtap_test::plan::{AddError, History, HistoryError, Limits, ModuleHistory, ModuleKey, add_run};
 use runtap_test_report::Source;
@@ -124,7 +125,7 @@ impl Store {
     /// # Errors
     /// Returns an error if a file cannot be read, belongs to another user, or is not a history.
     pub fn load(&self, modules: &[Module]) -> Result<History, StoreError> {
-        let names: BTreeSet<_> = modules.iter().map(Module::name).collect();
+        let names = order::to_set(modules.iter().map(Module::name));
         let mut history = History::default();
         for name in names {
             history.merge(self.load_one(&name)?);
@@ -161,7 +162,7 @@ impl Store {
         modules: impl IntoIterator<Item = ModuleId>,
     ) -> Result<(), StoreError> {
         self.make_folder()?;
-        for id in modules.into_iter().collect::<BTreeSet<_>>() {
+        for id in order::to_set(modules) {
             if let Some(module) = run.module(id) {
                 let mark = run_marks::mark(&self.directory, module, run.at()).map_err(|error| {
                     StoreError::Unwritable(format!("{}: {error}", self.directory.display()))

@@ -8,6 +8,7 @@ use std::io;
 use std::num::NonZeroUsize;
 
 use crate::{Job, ModuleFailure, ModuleId, RunSpec, Stop, TestInfo};
+use runtap_model::order;
 use runtap_test::plan::{
     Filter, Module as Costs, ModuleHistory, Partition, Process, ProcessTests, ScheduleOptions, TestCost,
     TestKey, Unmet, schedule,
@@ -319,7 +320,7 @@ impl<'a> Planner<'a> {
         let mut beside = vec![Vec::new(); costs.len()];
         let first = schedule(&costs, &self.options);
         let parts = first.processes.iter().filter(|process| matches!(process.which, ProcessTests::Uids(_)));
-        let split: BTreeSet<_> = parts.map(|process| process.module).collect();
+        let split = order::to_set(parts.map(|process| process.module));
         if known.is_empty() && !split.is_empty() {
             let jobs = split.iter().map(|&module| Job::whole(ModuleId(module))).collect();
             *known = match discover(&RunSpec { jobs, ..self.spec.clone() }, stop) {
@@ -353,7 +354,7 @@ impl<'a> Planner<'a> {
         // Modules with known durations are sorted by duration, others by the order of the existing jobs.
         let asked = self.spec.jobs.iter().map(|job| job.module.0);
         let places: HashMap<_, _> = asked.enumerate().map(|(place, module)| (module, place)).collect();
-        schedule.processes.sort_by_key(|process| match process.estimate {
+        order::sort_by_key(&mut schedule.processes, |process| match process.estimate {
             None => (0, places.get(&process.module).copied()),
             Some(_) => (1, None),
         });

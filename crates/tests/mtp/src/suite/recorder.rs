@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::{LaunchId, Module, ModuleId, RunEvent};
+use runtap_model::order;
 use runtap_test::plan::{Finished, ModuleKey, ModuleRun, PastOutcome};
 use runtap_test_report::{Source, TestOutcome, TestResult};
 
@@ -207,7 +208,7 @@ impl Results {
             });
         }
         // A stable sort keeps the order of results of one test.
-        all.sort_by(|a, b| a.uid.cmp(&b.uid));
+        order::sort_by(&mut all, |a, b| a.uid.cmp(&b.uid));
         Ok(Self(all))
     }
 

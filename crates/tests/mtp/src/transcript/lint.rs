@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use runtap_model::order;
 use runtap_mtp_proto::server::{Application, Connection, ConnectionId, Mode, Output, Settings};
 use runtap_mtp_proto::{
     ExecutionMode, Frame as Wire, Handshake, Limits, Message, MessageId, Rule, Severity, Version, Versions,
@@ -113,7 +114,7 @@ impl Linter {
     pub fn finish(mut self) -> (Summary, Vec<Finding>) {
         self.begin();
         // Headers are checked before waiting lines.
-        self.findings.sort_by_key(|finding| finding.line);
+        order::sort_by_key(&mut self.findings, |finding| finding.line);
         (self.summary, self.findings)
     }
 

@@ -8,6 +8,7 @@ use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use std::time::Duration;
 
+use runtap_model::order;
 use thiserror::Error;
 
 /// One of `N` parts of the tests: `count:1/3`, `hash:1/3`, `slice:1/3` or `timing:1/3`.
@@ -163,7 +164,7 @@ fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
 /// Returns the indexes of the tests whose position in the order of module and uid is in the range.
 fn by_place(tests: &[TestKey<'_>], is_mine: impl Fn(u128) -> bool) -> Vec<usize> {
     let mut order: Vec<_> = tests.iter().enumerate().map(|(at, test)| (test.module, test.uid, at)).collect();
-    order.sort_unstable();
+    order::sort(&mut order);
     let mine = (0..).zip(order).filter(|(place, _)| is_mine(*place));
     let mut mine: Vec<_> = mine.map(|(_, (_, _, at))| at).collect();
     mine.sort_unstable();
@@ -177,7 +178,7 @@ fn by_timing(tests: &[TestKey<'_>], part: u64, total: u64) -> Vec<usize> {
     let median = known.get(known.len() / 2).copied().unwrap_or(Duration::from_millis(1));
     let mut order: Vec<(Duration, &TestKey<'_>, usize)> =
         tests.iter().enumerate().map(|(at, test)| (test.duration.unwrap_or(median), test, at)).collect();
-    order.sort_by_key(|(duration, test, at)| (Reverse(*duration), test.module, test.uid, *at));
+    order::sort_by_key(&mut order, |(duration, test, at)| (Reverse(*duration), test.module, test.uid, *at));
     // Total so far, number of tests, part. More parts than tests are useless.
     let parts = total.min(tests.len() as u64);
     let mut parts: BinaryHeap<Reverse<(u128, usize, u64)>> =

@@ -4,8 +4,7 @@
 //! among the known platform threads, and its outermost frame is the one of a virtual thread (a thread without frames has not started or
 //! has ended).
 
-use std::collections::BTreeSet;
-
+use runtap_model::order;
 use runtap_model::thread_dump::{
     DumpedFrame, DumpedThread, ThreadDump, ThreadKind, ThreadState, ThreadWait, WaitKind,
 };
@@ -70,7 +69,7 @@ pub fn add_virtual_threads(
         column: error.column(),
         reason: error.to_string(),
     })?;
-    let platform: BTreeSet<u64> = dump.threads.iter().filter_map(|thread| thread.id).collect();
+    let platform = order::to_set(dump.threads.iter().filter_map(|thread| thread.id));
     let mut frames: usize = dump.threads.iter().map(|thread| thread.frames.len()).sum();
     let mut count: usize = 0;
     for thread in parsed.thread_dump.containers.into_iter().flat_map(|container| container.threads) {

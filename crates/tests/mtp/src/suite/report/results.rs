@@ -6,6 +6,7 @@ use std::io;
 use std::mem::take;
 use std::time::SystemTime;
 
+use runtap_model::order;
 use runtap_os::output::PendingFile;
 use runtap_test_report::{
     Facts, Level, Message, Module, Run, Source as _, Spool, TestOutcome, TestResult, facts_from_id,
@@ -177,10 +178,8 @@ impl RunResults {
     /// Returns the modules with results that have not listed their tests.
     pub(super) fn not_listed(&self) -> BTreeSet<ModuleId> {
         let progress_by_module = self.progress_by_module.iter().enumerate();
-        progress_by_module
-            .filter(|(_, progress)| progress.ran && !progress.listed)
-            .map(|(number, _)| ModuleId(number))
-            .collect()
+        let not_listed = progress_by_module.filter(|(_, progress)| progress.ran && !progress.listed);
+        order::to_set(not_listed.map(|(number, _)| ModuleId(number)))
     }
 
     /// Handles an event; `interrupted` is the reason why the run was stopped, if it was. Returns a test's result as it appears

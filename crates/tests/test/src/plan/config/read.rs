@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Config, ConfigError, DEFAULT_PROFILE, Flaky, Limit, Options, Override, Report, duration};
 use crate::plan::filter::{Filter, FilterError};
+use runtap_model::order;
 use runtap_wire::nearest;
 
 type Value<'t> = Spanned<DeValue<'t>>;
@@ -35,7 +36,7 @@ fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a str, usize, &'a Value<'t>
         (&**name, key.span().start, value)
     };
     let mut entries: Vec<_> = table.iter().map(entry).collect();
-    entries.sort_by_key(|(_, at, _)| *at);
+    order::sort_by_key(&mut entries, |(_, at, _)| *at);
     entries
 }
 
@@ -131,7 +132,7 @@ impl Reader<'_> {
                 let mut known = KEYS.to_vec();
                 if place == "[test]" {
                     known.push(PROFILE);
-                    known.sort_unstable();
+                    order::sort(&mut known);
                 }
                 return Err(self.unknown(at, key, place, &known));
             }

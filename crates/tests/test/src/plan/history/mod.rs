@@ -14,6 +14,8 @@ mod merge;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use runtap_model::order;
+
 pub use add::{AddError, add_run};
 pub use file::HistoryError;
 
@@ -238,7 +240,7 @@ impl History {
         }
         let mut by_age: Vec<_> =
             self.modules.iter().map(|(key, module)| (module.last_run(), key.clone())).collect();
-        by_age.sort_unstable();
+        order::sort(&mut by_age);
         for (_, key) in by_age.iter().take(self.modules.len().saturating_sub(limits.modules)) {
             self.modules.remove(key);
         }
@@ -251,7 +253,7 @@ impl History {
             module.tests.iter().map(move |(uid, test)| (age(test), key.clone(), uid.clone()))
         });
         let mut by_age: Vec<_> = tests.collect();
-        by_age.sort_unstable();
+        order::sort(&mut by_age);
         for (_, key, uid) in by_age.iter().take(by_age.len().saturating_sub(limits.tests)) {
             if let Some(module) = self.modules.get_mut(key) {
                 let Some(gone) = module.tests.remove(uid) else { continue };

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use runtap_model::order;
+
 use super::cost::{Atom, Cost};
 
 /// The percentage by which the longest process may become longer to keep tests of a class together.
@@ -72,7 +74,7 @@ fn classes(cost: &Cost<'_>, limit: u64) -> Vec<Piece> {
 
 /// Combines groups to at most `parts` pieces: the longest first, each to the piece with the least work.
 fn deal(cost: &Cost<'_>, mut groups: Vec<Piece>, parts: usize) -> Vec<Piece> {
-    groups.sort_by_key(|group| (Reverse(group.sum), group.atoms.first().copied()));
+    order::sort_by_key(&mut groups, |group| (Reverse(group.sum), group.atoms.first().copied()));
     let mut pieces = vec![Piece::default(); parts.min(groups.len())];
     // Equal work is decided by the number of groups, so that tests of zero duration are distributed too.
     let mut least: BinaryHeap<Reverse<(u64, usize, usize)>> =

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
+use runtap_model::order;
+
 use super::cost::Cost;
 use super::pack::{Piece, pack};
 use super::{Process, ProcessTests, Schedule, ScheduleOptions};
@@ -145,7 +147,7 @@ impl<'s, 'a> Search<'s, 'a> {
             }));
         }
         // Stable: equal processes start in the order of modules, and unknown durations cannot be compared.
-        order.sort_by_key(|started| {
+        order::sort_by_key(&mut order, |started| {
             (started.known, Reverse(if started.known { started.estimate } else { 0 }))
         });
         order
