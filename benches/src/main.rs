@@ -10,6 +10,7 @@
 //! - `speed`: the stages above, in elapsed time.
 //! - `bytefrog`: HQ of Bytefrog agents, from bytes to the call tree; with a number, the memory in use for that many
 //!   events.
+//! - `heap`: a heap's events to the graph, and dominators; with a number, the memory in use for that many objects.
 //! - `capture`, `ps`: the given runtap program, with real runtimes, beside Microsoft's dotnet-trace.
 //! - `nettrace`: the decoder and the given runtap program on large files, beside TraceEvent.
 //! - `ports`: the given runtap program, with two hundred stand-ins for runtimes that connect.
@@ -30,6 +31,7 @@ mod capture;
 mod clients;
 mod cost;
 mod events;
+mod heap;
 mod hosted;
 mod instruments;
 mod nettrace;
@@ -54,7 +56,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | make-calls FILE EVENTS | calls FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples SERVICE | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | make-calls FILE EVENTS | calls FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | heap [OBJECTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples SERVICE | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
 
 fn main() -> Result<ExitCode> {
     if let Some(played) = hosted::play() {
@@ -100,6 +102,8 @@ fn do_as_told() -> Result<()> {
         ["bytefrog", events] => {
             bytefrog::run(Some(events.parse().context("the number of events is no number")?))
         }
+        ["heap"] => heap::run(None),
+        ["heap", objects] => heap::run(Some(objects.parse().context("the number of objects is no number")?)),
         ["events"] => events::run(),
         ["instruments"] => instruments::run(),
         ["clients"] => clients::run(),

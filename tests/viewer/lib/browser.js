@@ -1,5 +1,9 @@
 // Starts Chromium and watches what its pages complain about. Downloads no browser.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { chromium } from 'playwright-core';
 import { which } from './files.js';
 
@@ -18,9 +22,13 @@ const FLAGS = [
   '--no-first-run',
 ];
 
-/** Starts the browser without a window. */
-export function launch() {
-  return chromium.launch({ executablePath: executable, headless: true, args: FLAGS });
+/** Starts the browser without a window, with a home directory of its own: it also writes outside of its profile. */
+export async function launch() {
+  const home = mkdtempSync(join(tmpdir(), 'runtap-viewer-'));
+  const env = { ...process.env, HOME: home, XDG_CACHE_HOME: home, XDG_CONFIG_HOME: home };
+  const browser = await chromium.launch({ executablePath: executable, headless: true, args: FLAGS, env });
+  browser.on('disconnected', () => rmSync(home, { recursive: true, force: true }));
+  return browser;
 }
 
 /**

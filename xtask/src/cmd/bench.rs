@@ -1,8 +1,8 @@
 //! `cargo xtask bench [NAME]`: measures the cost of runtap.
 //!
 //! `decode` limits the instructions per sample. Each stage of `runtap-benches` runs on a short and on a long recording, and
-//! the difference excludes the start and the names. Times are only reported (docs/performance.md): `decode`, `capture` and
-//! `ps` with real runtimes, `ports` with simulated ones, `tests` with test applications and `dotnet test`, `jvm` with the
+//! the difference excludes the start and the names. Times are only reported (docs/performance.md): `decode`, `heap`, `capture`
+//! and `ps` with real runtimes, `ports` with simulated ones, `tests` with test applications and `dotnet test`, `jvm` with the
 //! agent in real JVMs, and the server's `clients`, `events`, `instruments` and `samples`.
 
 mod jvm;
@@ -48,10 +48,10 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         let [program, service] = ["runtap-benches", "axum-service"].map(|name| ws.shipped(name));
         return ws.tool(&program.to_string_lossy()).arg("samples").arg(service).run();
     }
-    if args.word() == Some("bytefrog") {
-        let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg("bytefrog");
-        if let Some(events) = args.number("--events") {
-            tool = tool.arg(events.to_string());
+    if let Some(name @ ("bytefrog" | "heap")) = args.word() {
+        let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(name);
+        if let Some(count) = args.number(if name == "heap" { "--objects" } else { "--events" }) {
+            tool = tool.arg(count.to_string());
         }
         if let Some(shared) = ws.shared()? {
             tool = tool.env("RUNTAP_SHARED", shared);

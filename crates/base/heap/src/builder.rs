@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::addresses::AddressIndex;
+use crate::addresses::{AddressIndex, Cursor};
 use crate::dense::{Map, set, small};
 use crate::graph::LARGE;
 use crate::{Graph, Incomplete, Root, RootKind, TypeId, TypeName};
@@ -185,12 +185,17 @@ impl GraphBuilder {
         self.merge_types();
         let Self { mut graph, targets, target_count, declared, roots, dependents, .. } = self;
         graph.starts.push(declared);
-        let mut index = AddressIndex::new(&graph.addresses);
+        for array in [&mut graph.type_of, &mut graph.sizes, &mut graph.starts] {
+            array.shrink_to_fit();
+        }
+        graph.addresses.shrink_to_fit();
+        let (index, mut cursor) = (AddressIndex::new(&graph.addresses), Cursor::default());
+        let mut find = |address| index.find(address, &mut cursor);
         let repeated = graph.addresses.len().saturating_sub(index.address_count());
         graph.repeated_addresses = u64::try_from(repeated).unwrap_or(u64::MAX);
         let mut resolved: Vec<(u32, u32)> = Vec::with_capacity(dependents.len());
         for (key, value) in dependents {
-            match (index.find(key), index.find(value)) {
+            match (find(key), find(value)) {
                 (Some(key), Some(value)) => resolved.push((key, value)),
                 _ => graph.dangling_references += 1,
             }
@@ -213,7 +218,7 @@ impl GraphBuilder {
                     missing += u64::from(end - n);
                     break;
                 };
-                match index.find(target) {
+                match find(target) {
                     Some(target) => references.push(target),
                     None => graph.dangling_references += 1,
                 }
@@ -223,7 +228,7 @@ impl GraphBuilder {
             }
         }
         for (address, kind, name) in roots {
-            match index.find(address) {
+            match find(address) {
                 Some(object) => graph.roots.push(Root { object, kind, name }),
                 None => graph.dangling_references += 1,
             }

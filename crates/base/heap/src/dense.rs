@@ -23,15 +23,3 @@ pub(crate) fn set<T>(all: &mut [T], index: u32, value: T) {
 pub(crate) fn small(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
-
-/// Turns counts into the positions where the elements of each index start; the last position is the number of elements.
-pub(crate) fn starts(mut counts: Vec<u32>) -> Vec<u32> {
-    let mut sum = 0u32;
-    for count in &mut counts {
-        let start = sum;
-        sum = sum.saturating_add(*count);
-        *count = start;
-    }
-    counts.push(sum);
-    counts
-}

@@ -219,7 +219,7 @@ pub struct DumpedLock {
     pub id: String,
     /// The type of the object. `None` if unknown.
     pub class: Option<String>,
-    /// The thread that holds the object, as a position in [`ThreadDump::threads`]. `None` if unknown or if there is none.
+    /// The position in [`ThreadDump::threads`] of the thread that holds the object. `None` if unknown, or if no thread does.
     pub owner: Option<usize>,
 }
 
