@@ -1,6 +1,6 @@
 //! C# programs that are compiled with Microsoft's compiler from the shared folder: `programs/collector.cs`, which keeps
-//! the garbage collector busy, `programs/sizes.cs`, which writes events of about the maximum size, and sources from the
-//! shared folder. The results stay in `target/peers`, with the checksum of the source.
+//! the garbage collector busy, `programs/sizes.cs`, which writes events of about the maximum size, `programs/awaits.cs`, whose
+//! async methods wait, and sources from the shared folder. The results stay in `target/peers`, with the checksum of the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ pub(crate) type Source<'a> = (&'a str, &'a str);
 
 pub(crate) const COLLECTOR: Source<'static> = ("collector", include_str!("../programs/collector.cs"));
 pub(crate) const SIZES: Source<'static> = ("sizes", include_str!("../programs/sizes.cs"));
+pub(crate) const AWAITS: Source<'static> = ("awaits", include_str!("../programs/awaits.cs"));
 const COMPILER: (&str, &str) = ("csharp-compiler", "peers/csharp-compiler-5.9-net8.0.tar.xz");
 
 /// Returns the path of the compiled program.

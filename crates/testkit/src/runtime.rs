@@ -182,6 +182,18 @@ impl RealRuntime {
         Ok(Launch::new(self, collector::assembly(collector::SIZES)?, &[]))
     }
 
+    /// Returns the program of this crate whose async methods wait in all known ways (`programs/awaits.cs`), one of them in this
+    /// number of equal chains. It exits at the end of its input.
+    ///
+    /// # Errors
+    /// If there is no C# compiler in the shared folder.
+    ///
+    /// # Panics
+    /// If compiling fails.
+    pub fn awaits_program(&self, chains: &str) -> Result<Launch, Skip> {
+        Ok(Launch::new(self, collector::assembly(collector::AWAITS)?, &[chains]))
+    }
+
     /// Returns a program of public problem reports (`data/reports/net/apps` of the shared folder), such as `evil`. It
     /// prints `ready`.
     ///

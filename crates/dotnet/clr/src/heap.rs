@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind};
+use runtap_heap::{Graph, GraphBuilder, Incomplete, RootKind, TypeId};
 use runtap_nettrace::{Event, Observe, StreamItem};
 use runtap_wire::{DecodeError, Reader};
 
@@ -36,6 +36,18 @@ struct Series {
     missing: u64,
 }
 
+/// A type of objects.
+#[derive(Debug)]
+struct HeapType {
+    name: String,
+    module: u64,
+    /// The id of the last type argument.
+    last_argument: Option<u64>,
+}
+
+/// The names of the modules that define the last type arguments of generic types: those of the state machines of async methods.
+pub type ArgumentModules = HashMap<TypeId, Arc<str>, RandomState>;
+
 /// Builds the graph of the first heap that a recording describes.
 ///
 /// Takes less than 40 bytes an object with one reference.
@@ -50,7 +62,7 @@ pub struct HeapEvents {
     references: u64,
     /// How many references can be attributed to their objects: those before the first missing block.
     max_references: Option<u64>,
-    types: HashMap<u64, (String, u64), RandomState>,
+    types: HashMap<u64, HeapType, RandomState>,
     /// The ids of types in the order in which they were sent.
     type_order: Vec<u64>,
     modules: HashMap<u64, Arc<str>, RandomState>,
@@ -100,14 +112,24 @@ impl HeapEvents {
     }
 
     /// Returns the graph at the end of the recording. `None` if the recording describes no heap.
-    pub fn finish(mut self) -> Option<Graph> {
+    pub fn finish(self) -> Option<Graph> {
+        self.finish_with_modules().map(|(graph, _)| graph)
+    }
+
+    /// Returns the graph, as [`Self::finish`] does, and the modules of type arguments.
+    pub fn finish_with_modules(mut self) -> Option<(Graph, ArgumentModules)> {
         if !self.has_objects {
             return None;
         }
+        let mut modules = ArgumentModules::default();
         for id in &self.type_order {
-            let Some((name, module)) = self.types.get(id) else { continue };
+            let Some(HeapType { name, module, last_argument }) = self.types.get(id) else { continue };
             let type_id = self.builder.type_of(*id);
             self.builder.name_type(type_id, name, self.modules.get(module).cloned());
+            let argument = last_argument.and_then(|argument| self.types.get(&argument));
+            if let Some(module) = argument.and_then(|argument| self.modules.get(&argument.module)) {
+                modules.insert(type_id, Arc::clone(module));
+            }
         }
         let subjects = ["objects", "references", "roots", "dependent handles"];
         for (series, subject) in self.series.iter().zip(subjects).filter(|(series, _)| series.missing > 0) {
@@ -119,7 +141,7 @@ impl HeapEvents {
         if !self.has_ended {
             self.builder.incomplete(Incomplete::NoEnd);
         }
-        Some(self.builder.finish())
+        Some((self.builder.finish(), modules))
     }
 
     fn event(&mut self, provider: &str, id: u32, event: &Event<'_>) -> Result<(), DecodeError> {
@@ -164,8 +186,9 @@ impl HeapEvents {
             r.bytes(9, "TypeNameID")?;
             let name = r.utf16z("Name")?.to_string();
             let parameters = u64::from(r.u32("TypeParameterCount")?) * 8;
-            r.bytes(usize::try_from(parameters).unwrap_or(usize::MAX), "TypeParameters")?;
-            if self.types.insert(id, (name, module)).is_none() {
+            let parameters = r.bytes(usize::try_from(parameters).unwrap_or(usize::MAX), "TypeParameters")?;
+            let last_argument = parameters.last_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+            if self.types.insert(id, HeapType { name, module, last_argument }).is_none() {
                 self.type_order.push(id);
             }
         }

@@ -12,6 +12,7 @@
 //! * [`layout`]: the blocks of a stream.
 //! * [`HeapEvents`]: the graph of the heap that a recording describes.
 //! * [`ThreadDumpBuilder`]: the threads of a program at one moment.
+//! * [`async_chains`]: the async methods that wait, from the graph of a heap.
 //! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
 //! * [`clr`]: the events from which names and profiles are derived, as structs.
 //!
@@ -22,6 +23,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod async_chains;
 pub mod clr;
 mod code_map;
 pub mod counters;
@@ -44,11 +46,12 @@ mod stacks;
 mod suspensions;
 mod threads;
 
+pub use async_chains::async_chains;
 pub use code_map::{Address, Code, CodeMap, Method, MethodId, ModuleId};
 pub use counts::{EventCount, EventCounts};
 pub use dotnet_trace::DotnetTraceBuilder;
 pub use filter::{Filter, FilterError};
-pub use heap::{HEAP_KEYWORDS, HeapEvents};
+pub use heap::{ArgumentModules, HEAP_KEYWORDS, HeapEvents};
 pub use names::{FrameText, Names};
 pub use profile::{LiveLimits, LiveProfile, ProfileBuilder, ProfileOptions};
 pub use record::{Member, MemberValue, Record, UtcNs};

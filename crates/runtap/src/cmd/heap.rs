@@ -81,19 +81,24 @@ async fn one(
     };
     let request =
         HeapRequest { buffer_mb: options.buffersize, patience: options.timeout, needs_graph: options.report };
-    let tell = |signal: HeapSignal| match signal {
-        HeapSignal::Again { buffer_mb } => output.note(format_args!(
-            "The target dropped events because its buffer was full; repeating with a buffer of {buffer_mb} MB"
-        )),
-        HeapSignal::Progress { bytes } if output.progress() => output.status(Bytes(bytes)),
-        HeapSignal::Progress { .. } => {}
-    };
+    let tell = |signal| tell(signal, output);
     let taken = take_heap(target, process, request, &mut file, stops, &tell).await;
     output.end_status();
     let taken = taken.map_err(|error| explain(error, stops))?;
     let kind = if matches!(target, ManagedTarget::Jvm(_)) { "jvm" } else { "dotnet" };
     // Large heaps take seconds, during which a signal must be handled.
     unless(stops, in_a_thread(move || finish(taken, kind, file, &shown))).await?
+}
+
+/// Shows what happens while a heap is taken.
+pub(super) fn tell(signal: HeapSignal, output: Output) {
+    match signal {
+        HeapSignal::Again { buffer_mb } => output.note(format_args!(
+            "The target dropped events because its buffer was full; repeating with a buffer of {buffer_mb} MB"
+        )),
+        HeapSignal::Progress { bytes } if output.progress() => output.status(Bytes(bytes)),
+        HeapSignal::Progress { .. } => {}
+    }
 }
 
 /// Writes the file if that is not done yet, and shows the result.
@@ -152,7 +157,7 @@ impl Shown {
     }
 }
 
-fn explain(error: HeapError, stops: &Stops) -> anyhow::Error {
+pub(super) fn explain(error: HeapError, stops: &Stops) -> anyhow::Error {
     let text = error.to_string();
     match error {
         HeapError::Session(error) => recording_error(error),

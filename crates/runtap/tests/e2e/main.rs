@@ -48,6 +48,7 @@ mod hostile_ports;
 mod real_abandoned;
 mod real_agree;
 mod real_ask;
+mod real_async;
 mod real_attack_handover;
 mod real_attack_names;
 mod real_attack_ports;

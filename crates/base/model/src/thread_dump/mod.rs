@@ -2,9 +2,11 @@
 //!
 //! These types describe both .NET and Java programs. A value that a runtime does not report is `None`, never 0.
 
+mod async_chains;
 mod deadlocks;
 mod merge;
 
+pub use async_chains::{AsyncChain, AsyncChains, AsyncFrame, Awaited, AwaitedKind};
 pub use merge::StackGroup;
 
 /// The threads of a program at one moment.
@@ -19,6 +21,8 @@ pub struct ThreadDump {
     pub deadlocks: Vec<Vec<usize>>,
     /// The number of threads and frames that were omitted because of limits.
     pub omitted: u64,
+    /// The async methods that wait. `None` if they were not requested.
+    pub async_chains: Option<AsyncChains>,
 }
 
 /// A thread.

@@ -5,6 +5,7 @@ use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
 use super::StackList;
+use super::async_chains::async_row;
 
 #[derive(Serialize)]
 struct ThreadRow<'a> {
@@ -74,7 +75,7 @@ impl Serialize for StackList<'_> {
         });
         let deadlocks: Vec<_> = dump.deadlocks.iter().map(|threads| DeadlockRow { threads }).collect();
         let threads = dump.threads.iter().enumerate();
-        let mut document = serializer.serialize_struct("StackList", 10)?;
+        let mut document = serializer.serialize_struct("StackList", 11)?;
         document.serialize_field("schema", "runtap.stack/1")?;
         document.serialize_field("pid", &self.pid)?;
         document.serialize_field("kind", self.kind)?;
@@ -87,6 +88,7 @@ impl Serialize for StackList<'_> {
         document.serialize_field("deadlocks", &deadlocks)?;
         document.serialize_field("merged", &groups)?;
         document.serialize_field("virtual_threads", &self.has_virtual_threads)?;
+        document.serialize_field("async", &dump.async_chains.as_ref().map(async_row))?;
         document.serialize_field("omitted", &dump.omitted)?;
         document.end()
     }

@@ -1,5 +1,6 @@
 //! The threads of a program with their stacks: text, and the document `runtap.stack/1`.
 
+mod async_chains;
 mod document;
 
 use std::io;
@@ -46,18 +47,15 @@ impl Print for StackList<'_> {
                 writeln!(out)?;
                 page.group(&group.threads, out)?;
             }
-            return Ok(());
-        }
-        for (index, thread) in dump.threads.iter().enumerate() {
-            writeln!(out)?;
-            page.heading(&page.name(index), thread, Some(thread), out)?;
-            page.waits(thread, out)?;
-            for lock in &thread.holds {
-                writeln!(out, "{}", page.line(format!("  holds {}", page.lock(*lock))))?;
+        } else {
+            for (index, thread) in dump.threads.iter().enumerate() {
+                writeln!(out)?;
+                page.thread(index, thread, out)?;
             }
-            page.frames(&thread.frames, out)?;
         }
-        Ok(())
+        let Some(chains) = &dump.async_chains else { return Ok(()) };
+        writeln!(out)?;
+        async_chains::print(chains, &page, out)
     }
 }
 
@@ -120,6 +118,15 @@ impl Page<'_> {
             writeln!(out, "{}", self.line(format!("    held by {}", self.name(next))))?;
         }
         Ok(())
+    }
+
+    fn thread(&self, index: usize, thread: &DumpedThread, out: &mut dyn io::Write) -> io::Result<()> {
+        self.heading(&self.name(index), thread, Some(thread), out)?;
+        self.waits(thread, out)?;
+        for lock in &thread.holds {
+            writeln!(out, "{}", self.line(format!("  holds {}", self.lock(*lock))))?;
+        }
+        self.frames(&thread.frames, out)
     }
 
     fn group(&self, threads: &[usize], out: &mut dyn io::Write) -> io::Result<()> {

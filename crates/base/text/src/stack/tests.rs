@@ -1,6 +1,6 @@
 //! Tests of stacks as text: each thread, lock and frame in its place.
 
-use runtap_model::thread_dump::DumpedLock;
+use runtap_model::thread_dump::{AsyncChain, AsyncChains, AsyncFrame, Awaited, AwaitedKind, DumpedLock};
 
 use super::*;
 
@@ -176,6 +176,88 @@ fn the_document_has_all_members() {
     {"tid":null,"name":null,"kind":"virtual","id":33,"state":"waiting","daemon":null,"priority":null,"cpu_ns":null,"elapsed_ns":null,"carries":null,"waits_for":{"kind":"park","lock":null,"type":null,"owner":null},"holds":[],"frames":[{"name":"java.lang.VirtualThread.park","module":"java.base","il_offset":null,"native_offset":null,"file":"VirtualThread.java","line":582,"native":false}]}],"locks":[{"id":"0xfc08a098","type":"java.lang.Object","owner":1,"waiters":[0]},
     {"id":"0xfc08a088","type":"java.lang.Object","owner":0,"waiters":[1]}],"deadlocks":[{"threads":[0,1]}],"merged":[{"count":1,"threads":[0]},
     {"count":1,"threads":[1]},
-    {"count":1,"threads":[2]}],"virtual_threads":true,"omitted":0}
+    {"count":1,"threads":[2]}],"virtual_threads":true,"async":null,"omitted":0}
     "#);
+}
+
+/// Chains with names that would change a terminal, and one of 1,000 methods.
+fn async_chains() -> AsyncChains {
+    let frame = |name: &str, is_method: bool| AsyncFrame {
+        name: name.into(),
+        module: is_method.then(|| "shop".into()),
+        is_method,
+    };
+    let chain = |count, kind, name: Option<&str>, frames| AsyncChain {
+        count,
+        awaited: Awaited { kind, name: name.map(str::to_owned) },
+        frames,
+        blocks_thread: count == 1,
+    };
+    let buy = || frame("Cart.BuyAsync\u{1b}[2J", true);
+    let long = (0..1000).map(|n| frame(&format!("Deep.Down{n}"), true)).collect();
+    let chains = vec![
+        chain(
+            1200,
+            AwaitedKind::CompletionSource,
+            Some("Task`1[A\n]"),
+            vec![frame("Cart.PayAsync", true), frame("Task.WhenAll", false), buy()],
+        ),
+        chain(1, AwaitedKind::Delay, Some("DelayPromise"), vec![buy()]),
+        chain(2, AwaitedKind::Unknown, None, long),
+    ];
+    AsyncChains { chains, methods: 4000, omitted: 3, incomplete: Some("truncated".to_owned()) }
+}
+
+#[test]
+fn chains_of_async_methods_are_below_the_threads() {
+    let mut dump = deadlock();
+    dump.threads.truncate(1);
+    dump.deadlocks.clear();
+    dump.async_chains = Some(AsyncChains::default());
+    for is_merged in [false, true] {
+        assert!(text(&list(&dump, is_merged), None).ends_with("(native)\n\nNo pending async methods\n"));
+    }
+    let mut chains = async_chains();
+    chains.chains[2].frames.drain(101..900);
+    dump.async_chains = Some(chains);
+    let whole = text(&list(&dump, false), Some(60));
+    assert!(whole.lines().all(|line| line.chars().count() <= 60), "{whole}");
+    assert!(
+        whole.contains("\n    shop!Deep.Down99\n    … 1 more method …\n    shop!Deep.Down900\n"),
+        "{whole}"
+    );
+    let (_, chains) = whole.split_once("(native)\n\n").unwrap();
+    let (chains, _) = chains.split_once("    shop!Deep.Down1\n").unwrap();
+    insta::assert_snapshot!(chains, @r#"
+    4,000 pending async methods, in 1,206 chains
+
+    1,200 equal async chains
+      waits for a TaskCompletionSource: Task`1[A\n]
+        shop!Cart.PayAsync
+        Task.WhenAll
+        shop!Cart.BuyAsync\u{1b}[2J
+
+    Async chain
+      waits for Task.Delay
+      blocks a thread until the last method completes
+        shop!Cart.BuyAsync\u{1b}[2J
+
+    2 equal async chains
+      runs, is ready to run, or waits for something unknown
+        shop!Deep.Down0
+    "#);
+    assert!(whole.ends_with("    shop!Deep.Down999\n\n3 more chains not shown\n"), "{whole}");
+}
+
+#[test]
+fn the_document_has_all_frames_of_chains() {
+    let mut dump = ThreadDump { async_chains: Some(async_chains()), ..ThreadDump::default() };
+    let document = serde_json::to_value(list(&dump, false)).unwrap();
+    let chains = &document["async"];
+    assert_eq!(chains["chains"][2]["frames"].as_array().unwrap().len(), 1000);
+    insta::assert_snapshot!(serde_json::to_string(&chains["chains"][0]).unwrap(), @r#"{"blocks_thread":false,"count":1200,"frames":[{"kind":"method","module":"shop","name":"Cart.PayAsync"},{"kind":"combinator","module":null,"name":"Task.WhenAll"},{"kind":"method","module":"shop","name":"Cart.BuyAsync\u001b[2J"}],"waits_for":{"kind":"completion_source","name":"Task`1[A\n]"}}"#);
+    assert_eq!((&chains["methods"], &chains["omitted"]), (&4000.into(), &3.into()));
+    assert_eq!(chains["incomplete_reason"], "truncated");
+    dump.async_chains = None;
+    assert!(serde_json::to_value(list(&dump, false)).unwrap()["async"].is_null());
 }

@@ -4,9 +4,11 @@
 //!   heap dump that its JVM writes (on Linux).
 //! - [`HeapFile`]: an output that is opened before the program is disturbed, and written afterwards.
 //! - [`class_histogram`]: only the sums by class of a JVM.
+//! - [`take_async_snapshot`]: the async methods of a .NET process that wait.
 //!
 //! The module prints nothing and does not search for processes.
 
+mod async_methods;
 #[cfg(target_os = "linux")]
 mod java;
 mod session;
@@ -23,6 +25,7 @@ use runtap_target::{ManagedTarget, ResolvedTarget, local_name};
 use crate::Error;
 use crate::stops::Stops;
 
+pub use self::async_methods::{AsyncSnapshot, take_async_snapshot};
 #[cfg(target_os = "linux")]
 pub use self::java::class_histogram;
 

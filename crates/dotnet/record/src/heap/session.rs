@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtap_clr::{HEAP_KEYWORDS, HeapEvents};
+use runtap_clr::{ArgumentModules, HEAP_KEYWORDS, HeapEvents};
 use runtap_convert::source::{Heap, HeapFormat};
 use runtap_diag::{Chunks, Client, Control, Level, Provider, Session, SessionConfig, Timeouts};
 use runtap_heap::Incomplete;
@@ -43,6 +43,13 @@ const STARTUP_PATIENCE: Duration = Duration::from_secs(1);
 /// Poll interval of the received bytes.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The heap of a .NET process, with the names of the modules that define type arguments.
+pub(super) struct DescribedHeap {
+    pub(super) heap: Heap,
+    pub(super) modules: ArgumentModules,
+    pub(super) duration: Duration,
+}
+
 /// Takes the heap of a .NET process.
 pub(super) async fn take(
     target: &ResolvedTarget,
@@ -51,6 +58,17 @@ pub(super) async fn take(
     stops: &Stops,
     tell: &dyn Fn(HeapSignal),
 ) -> Result<TakenHeap, HeapError> {
+    let DescribedHeap { heap, duration, .. } = describe(target, request, stops, tell).await?;
+    Ok(TakenHeap { process, heap: Some(heap), written: None, duration })
+}
+
+/// Has a .NET process describe its heap.
+pub(super) async fn describe(
+    target: &ResolvedTarget,
+    request: HeapRequest,
+    stops: &Stops,
+    tell: &dyn Fn(HeapSignal),
+) -> Result<DescribedHeap, HeapError> {
     if let Some((pid, finding)) = target.stopped() {
         return Err(Error::NotReached { pid, finding }.into());
     }
@@ -68,7 +86,7 @@ pub(super) async fn take(
     let (mut buffer_mb, mut is_first) = (request.buffer_mb, true);
     loop {
         resend_types(&client, stops).await?;
-        let (heap, described) = match run(&client, &config(buffer_mb), patience, stops, tell).await {
+        let (heap, modules, described) = match run(&client, &config(buffer_mb), patience, stops, tell).await {
             // A runtime that has just been resumed ignores the request for a collection.
             Err(HeapError::NoHeap(_)) if is_starting && started.elapsed() < request.patience => continue,
             taken => taken?,
@@ -77,7 +95,7 @@ pub(super) async fn take(
             heap.lost > 0 || matches!(heap.graph.incomplete(), Some(Incomplete::LostEvents { .. }));
         if !has_loss || !is_first {
             let duration = described.saturating_duration_since(started);
-            return Ok(TakenHeap { process, heap: Some(heap), written: None, duration });
+            return Ok(DescribedHeap { heap, modules, duration });
         }
         is_first = false;
         buffer_mb = LARGE_BUFFER_MB.max(buffer_mb.saturating_mul(4));
@@ -152,7 +170,7 @@ async fn run(
     patience: Duration,
     stops: &Stops,
     tell: &dyn Fn(HeapSignal),
-) -> Result<(Heap, Instant), HeapError> {
+) -> Result<(Heap, ArgumentModules, Instant), HeapError> {
     let session = start(client, config, stops).await?;
     let (control, chunks) = session.split();
     let described = Arc::new(Notify::new());
@@ -194,7 +212,7 @@ async fn run(
     };
     let has_waited = control.is_none();
     let Read { events, lost, described, error } = read.map_err(|_panic| HeapError::Ended)?;
-    let Some(graph) = events.finish() else {
+    let Some((graph, modules)) = events.finish_with_modules() else {
         return Err(match error {
             Some(error) => Error::Runtime(error).into(),
             None if has_waited => HeapError::NoHeap(patience),
@@ -202,7 +220,7 @@ async fn run(
         });
     };
     let heap = Heap { format: HeapFormat::Recording, graph, texts: None, lost, partial: None };
-    Ok((heap, described))
+    Ok((heap, modules, described))
 }
 
 /// Reads the stream to its end, and notifies when the heap has been described.
