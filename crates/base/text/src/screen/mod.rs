@@ -1,6 +1,6 @@
 //! Full-screen terminal interfaces.
 //!
-//! - `list`, `counters`, `top`: the content of screens, independent of a terminal; `paint`: what they draw with.
+//! - `list`, `prompt`, `counters`, `top`: the content of screens, independent of a terminal; `paint`: what they draw with.
 //! - `input`, `terminal`: the two directions of the terminal.
 //! - `shown`: a screen that is drawn while its data changes.
 
@@ -8,8 +8,11 @@ mod counters;
 mod input;
 mod list;
 mod paint;
+mod prompt;
 mod shown;
 mod terminal;
+#[cfg(test)]
+mod testing;
 mod top;
 
 pub use self::counters::CounterScreen;

@@ -9,6 +9,7 @@ use runtap_model::order;
 use super::super::input::Key;
 use super::super::list::ListState;
 use super::super::paint::clean;
+use super::super::prompt::Prompt;
 use super::series::{Line, SeriesTable};
 
 /// The order of the series in a group.
@@ -40,16 +41,6 @@ impl Sort {
     }
 }
 
-/// The input mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Input {
-    #[default]
-    Keys,
-    /// Characters change the filter.
-    Filter,
-    Help,
-}
-
 /// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item {
@@ -65,10 +56,9 @@ pub struct CounterScreen {
     pub(super) table: SeriesTable,
     pub(super) items: Vec<Item>,
     pub(super) list: ListState,
-    pub(super) input: Input,
+    /// Its filter applies to the providers and names of series.
+    pub(super) prompt: Prompt,
     pub(super) sort: Sort,
-    /// Only series whose provider or name contains this text, in lower case, are shown.
-    pub(super) filter: String,
     pub(super) collapsed: BTreeSet<usize>,
     /// Whether new values are ignored.
     pub(super) is_paused: bool,
@@ -76,7 +66,6 @@ pub struct CounterScreen {
     pub(super) deltas: bool,
     /// The names of processes.
     pub(super) names: BTreeMap<u32, String>,
-    pub(super) message: String,
 }
 
 impl CounterScreen {
@@ -101,15 +90,10 @@ impl CounterScreen {
 
     /// Handles a key. Returns whether the user wants to quit.
     pub(super) fn handle(&mut self, key: Key) -> bool {
-        self.message.clear();
-        match self.input {
-            Input::Filter => self.filter_key(key),
-            Input::Help => self.input = Input::Keys,
-            Input::Keys if self.list.key(key) => {}
-            Input::Keys => match key {
+        let filter = self.prompt.filter.clone();
+        if !self.prompt.key(key, &mut self.list) {
+            match key {
                 Key::Char('q') => return true,
-                Key::Char('?') => self.input = Input::Help,
-                Key::Char('/') => self.input = Input::Filter,
                 Key::Char(' ') => self.is_paused = !self.is_paused,
                 Key::Char('d') => self.deltas = !self.deltas,
                 Key::Char('s') => {
@@ -118,33 +102,14 @@ impl CounterScreen {
                 }
                 Key::Char('c') => self.collapse_all(),
                 Key::Enter | Key::Left | Key::Right => self.fold(key),
-                Key::Escape => self.set_filter(String::new()),
+                Key::Escape => self.prompt.filter.clear(),
                 _ => {}
-            },
-        }
-        false
-    }
-
-    fn filter_key(&mut self, key: Key) {
-        let mut filter = self.filter.clone();
-        match key {
-            Key::Enter => self.input = Input::Keys,
-            Key::Escape => {
-                self.input = Input::Keys;
-                filter.clear();
             }
-            Key::Backspace => drop(filter.pop()),
-            Key::Char(letter) => filter.extend(letter.to_lowercase()),
-            key => drop(self.list.key(key)),
         }
-        self.set_filter(filter);
-    }
-
-    fn set_filter(&mut self, filter: String) {
-        if self.filter != filter {
-            self.filter = filter;
+        if self.prompt.filter != filter {
             self.arrange();
         }
+        false
     }
 
     pub(super) fn selected(&self) -> Option<Item> {
@@ -210,10 +175,8 @@ impl CounterScreen {
     }
 
     fn matches(&self, group: usize, line: &Line) -> bool {
-        let contains = |text: &str| text.to_lowercase().contains(&self.filter);
-        self.filter.is_empty()
-            || contains(&line.name)
-            || self.table.groups.get(group).is_some_and(|group| contains(&group.heading))
+        let heading = self.table.groups.get(group).map_or("", |group| &group.heading);
+        self.prompt.admits(&line.name) || self.prompt.admits(heading)
     }
 
     /// Moves the series of a group into the list, below the group.

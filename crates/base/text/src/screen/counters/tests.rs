@@ -1,14 +1,9 @@
 //! Tests of whole screens: what is seen after keys were pressed.
 
-use std::fmt::Write as _;
-
-use ratatui_core::backend::TestBackend;
 use ratatui_core::style::{Color, Modifier};
-use ratatui_core::terminal::Terminal;
 use runtap_model::counters::{Counter, CounterBoard, CounterKind, CounterValues, Reading, Tags};
 
-use super::super::input::Key;
-use super::super::shown::View;
+use super::super::testing::{drawn, press, text};
 use super::CounterScreen;
 use super::state::Item;
 
@@ -69,41 +64,6 @@ fn shop(rounds: u32) -> CounterScreen {
         screen.update(&board);
     }
     screen
-}
-
-fn drawn(screen: &mut CounterScreen, width: u16, height: u16) -> Terminal<TestBackend> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut())).unwrap();
-    terminal
-}
-
-/// Returns the text of the screen.
-fn text(screen: &mut CounterScreen, width: u16, height: u16) -> String {
-    let terminal = drawn(screen, width, height);
-    let buffer = terminal.backend().buffer();
-    let lines = buffer.content.chunks(usize::from(width));
-    let lines = lines.map(|line| line.iter().map(ratatui_core::buffer::Cell::symbol).collect::<String>());
-    lines.fold(String::new(), |mut text, line| {
-        let _ = writeln!(text, "{}", line.trim_end());
-        text
-    })
-}
-
-/// Presses keys: `↑` and the like, `⏎`, `⎋`, others are characters.
-fn press(screen: &mut CounterScreen, keys: &str) {
-    for key in keys.chars() {
-        let key = match key {
-            '↓' => Key::Down,
-            '↑' => Key::Up,
-            '←' => Key::Left,
-            '→' => Key::Right,
-            '⏎' => Key::Enter,
-            '⎋' => Key::Escape,
-            '⌫' => Key::Backspace,
-            key => Key::Char(key),
-        };
-        assert!(!screen.handle(key), "{key:?} quits");
-    }
 }
 
 #[test]

@@ -8,11 +8,12 @@ use ratatui_core::style::Style;
 
 use super::super::input::Key;
 use super::super::paint::{
-    BOLD, CHART, DIM, GROUP, SELECTED, WARNING, at, clean, fit, highlight, join, line, sparkline,
+    BOLD, CHART, DIM, GROUP, SELECTED, WARNING, at, fit, highlight, join, line, sparkline,
 };
+use super::super::prompt::Mode;
 use super::super::shown::View;
 use super::series::Line;
-use super::state::{CounterScreen, Input, Item};
+use super::state::{CounterScreen, Item};
 use crate::counters::{blank, number};
 use crate::units::Count;
 
@@ -83,7 +84,7 @@ impl View for CounterScreen {
         buffer.reset();
         title(self, area, buffer);
         let rows = area.height.saturating_sub(FRAME);
-        if self.input == Input::Help {
+        if self.prompt.mode == Mode::Help {
             for (y, text) in (1..=rows + 1).zip(HELP) {
                 line(buffer, area, y, text, Style::new());
             }
@@ -98,7 +99,7 @@ impl View for CounterScreen {
     }
 
     fn message(&mut self, message: String) {
-        self.message = clean(&message);
+        self.prompt.show(&message);
     }
 }
 
@@ -127,7 +128,7 @@ fn content(screen: &mut CounterScreen, area: Rect, buffer: &mut Buffer, rows: u1
     let _ = write!(heading, " {:>rate$} {}", "PER SECOND", fit("HISTORY", history));
     line(buffer, area, 1, &heading, BOLD);
     if screen.items.is_empty() && rows > 0 {
-        let why = if screen.filter.is_empty() {
+        let why = if screen.prompt.filter.is_empty() {
             "Waiting for the first values"
         } else {
             "No series contains this text"
@@ -195,22 +196,12 @@ fn right(text: &str, columns: usize) -> String {
 fn foot(screen: &CounterScreen, area: Rect, buffer: &mut Buffer) {
     let Some(below) = area.height.checked_sub(2).filter(|y| *y > 1) else { return };
     let width = usize::from(area.width);
-    let (text, style) = match screen.input {
-        Input::Filter => (format!("/{}▏", clean(&screen.filter)), BOLD),
-        _ if !screen.message.is_empty() => (screen.message.clone(), WARNING),
-        _ if !screen.filter.is_empty() => (format!("Only series with '{}'", clean(&screen.filter)), BOLD),
-        _ => (selected(screen), DIM),
-    };
+    let (text, style) = screen.prompt.line("series").unwrap_or_else(|| (selected(screen), DIM));
     line(buffer, area, below, &fit(&text, width), style);
     let sort = format!("s sort: {}", screen.sort.name());
-    let keys: &[&str] = match screen.input {
-        Input::Filter => &["Enter keeps the filter", "Esc removes it"],
-        Input::Help => &["any key goes back"],
-        Input::Keys => {
-            let pause = if screen.is_paused { "space continue" } else { "space pause" };
-            &["q quit", "? help", pause, "/ filter", &sort, "c collapse all", "d changes", "←→ group"]
-        }
-    };
+    let pause = if screen.is_paused { "space continue" } else { "space pause" };
+    let commands = ["q quit", "? help", pause, "/ filter", &sort, "c collapse all", "d changes", "←→ group"];
+    let keys = screen.prompt.keys().unwrap_or(&commands);
     line(buffer, area, below + 1, &join(keys, width), DIM);
 }
 

@@ -8,6 +8,7 @@ use runtap_model::{Trace, TreeDirection, View, call_tree};
 use super::super::input::Key;
 use super::super::list::ListState;
 use super::super::paint::clean;
+use super::super::prompt::Prompt;
 use crate::TopData;
 use crate::top::{Order, methods, threads};
 
@@ -37,16 +38,6 @@ impl Tab {
     }
 }
 
-/// The input mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Input {
-    #[default]
-    Keys,
-    /// Characters change the filter.
-    Filter,
-    Help,
-}
-
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
@@ -73,10 +64,9 @@ pub struct TopScreen {
     pub(super) tab: Tab,
     pub(super) rows: Vec<Row>,
     pub(super) list: ListState,
-    pub(super) input: Input,
+    pub(super) prompt: Prompt,
     pub(super) view: View,
     pub(super) order: Order,
-    pub(super) filter: String,
     /// Whether new samples are ignored.
     pub(super) is_paused: bool,
     /// The only thread whose samples count.
@@ -86,7 +76,6 @@ pub struct TopScreen {
     pub(super) direction: TreeDirection,
     /// The shares of methods in their own time, in percent.
     pub(super) history: HashMap<String, VecDeque<f32>>,
-    pub(super) message: String,
     save: Box<Save>,
 }
 
@@ -104,16 +93,14 @@ impl TopScreen {
             tab: Tab::Methods,
             rows: Vec::new(),
             list: ListState::default(),
-            input: Input::Keys,
+            prompt: Prompt::default(),
             view,
             order: if inclusive { Order::Total } else { Order::Own },
-            filter: String::new(),
             is_paused: false,
             thread: None,
             method: None,
             direction: TreeDirection::Callees,
             history: HashMap::new(),
-            message: String::new(),
             save: Box::new(save),
         }
     }
@@ -145,54 +132,43 @@ impl TopScreen {
 
     /// Handles a key. Returns whether the user wants to quit.
     pub(super) fn handle(&mut self, key: Key) -> bool {
-        self.message.clear();
-        match self.input {
-            Input::Filter => self.filter_key(key),
-            Input::Help => self.input = Input::Keys,
+        let filter = self.prompt.filter.clone();
+        if self.prompt.key(key, &mut self.list) {
             // Moving the cursor changes no row.
-            Input::Keys if self.list.key(key) => return false,
-            Input::Keys => match key {
-                Key::Char('q') => return true,
-                Key::Char('?') => self.input = Input::Help,
-                Key::Char('/') => self.input = Input::Filter,
-                Key::Char(' ') => self.is_paused = !self.is_paused,
-                Key::Char('s') => self.order = next_order(self.order),
-                Key::Char('v') => {
-                    self.view = if self.view == View::Cpu { View::ThreadTime } else { View::Cpu };
-                    // The shares of another view.
-                    self.history.clear();
-                }
-                Key::Char('r') => self.direction = reversed(self.direction),
-                Key::Char('w') => self.save(),
-                Key::Char(digit @ '1'..='3') => self.go_to(Tab::ALL[digit as usize - '1' as usize]),
-                Key::Tab => self.go_to(neighbor(self.tab, 1)),
-                Key::BackTab => self.go_to(neighbor(self.tab, Tab::ALL.len() - 1)),
-                Key::Enter | Key::Right => self.open(),
-                Key::Left if self.tab == Tab::Tree => self.go_to(Tab::Methods),
-                Key::Escape => (self.filter, self.thread) = (String::new(), None),
-                _ => {}
-            },
+            if self.prompt.filter != filter {
+                self.arrange();
+            }
+            return false;
+        }
+        match key {
+            Key::Char('q') => return true,
+            Key::Char(' ') => self.is_paused = !self.is_paused,
+            Key::Char('s') => self.order = next_order(self.order),
+            Key::Char('v') => {
+                self.view = if self.view == View::Cpu { View::ThreadTime } else { View::Cpu };
+                // The shares of another view.
+                self.history.clear();
+            }
+            Key::Char('r') => self.direction = reversed(self.direction),
+            Key::Char('w') => self.save(),
+            Key::Char(digit @ '1'..='3') => self.go_to(Tab::ALL[digit as usize - '1' as usize]),
+            Key::Tab => self.go_to(neighbor(self.tab, 1)),
+            Key::BackTab => self.go_to(neighbor(self.tab, Tab::ALL.len() - 1)),
+            Key::Enter | Key::Right => self.open(),
+            Key::Left if self.tab == Tab::Tree => self.go_to(Tab::Methods),
+            Key::Escape => {
+                self.prompt.filter.clear();
+                self.thread = None;
+            }
+            _ => {}
         }
         self.arrange();
         false
     }
 
-    fn filter_key(&mut self, key: Key) {
-        match key {
-            Key::Enter => self.input = Input::Keys,
-            Key::Escape => {
-                self.input = Input::Keys;
-                self.filter.clear();
-            }
-            Key::Backspace => drop(self.filter.pop()),
-            Key::Char(letter) => self.filter.extend(letter.to_lowercase()),
-            key => drop(self.list.key(key)),
-        }
-    }
-
     fn save(&mut self) {
         if let Some(data) = &self.data {
-            self.message = clean(&(self.save)(&data.trace, self.view));
+            self.prompt.show(&(self.save)(&data.trace, self.view));
         }
     }
 
@@ -202,7 +178,7 @@ impl TopScreen {
         }
         if tab != self.tab {
             (self.tab, self.rows) = (tab, Vec::new());
-            self.filter.clear();
+            self.prompt.filter.clear();
             self.list = ListState::default();
         }
     }
@@ -237,9 +213,7 @@ impl TopScreen {
             Tab::Threads => self.thread_rows(data),
             Tab::Tree => self.tree_rows(data),
         };
-        if !self.filter.is_empty() {
-            rows.retain(|row| row.text.to_lowercase().contains(&self.filter));
-        }
+        rows.retain(|row| self.prompt.admits(&row.text));
         self.rows = rows;
         self.list.set_count(self.rows.len());
         if self.tab != Tab::Tree

@@ -1,16 +1,13 @@
 //! Tests of whole screens: what is seen after keys were pressed.
 
-use std::fmt::Write as _;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use ratatui_core::backend::TestBackend;
 use ratatui_core::style::Modifier;
-use ratatui_core::terminal::Terminal;
 use runtap_model::{Process, SampleKind, Trace, TraceBuilder, UtcNs, View};
 
 use super::super::input::Key;
-use super::super::shown::View as _;
+use super::super::testing::{drawn, press, text};
 use super::TopScreen;
 use super::state::Tab;
 use crate::{Print as _, TextOptions, TopData, TopLine, TopTable};
@@ -70,35 +67,6 @@ fn screen() -> TopScreen {
     let mut screen = TopScreen::new(View::Cpu, false, |_, _| "Wrote spin_1234.svg".to_owned());
     screen.update(data());
     screen
-}
-
-fn text(screen: &mut TopScreen, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut())).unwrap();
-    let buffer = terminal.backend().buffer();
-    let lines = buffer.content.chunks(usize::from(width));
-    let lines = lines.map(|line| line.iter().map(ratatui_core::buffer::Cell::symbol).collect::<String>());
-    lines.fold(String::new(), |mut text, line| {
-        let _ = writeln!(text, "{}", line.trim_end());
-        text
-    })
-}
-
-/// Presses keys: `↑` and the like, `⏎`, `⎋`, others are characters.
-fn press(screen: &mut TopScreen, keys: &str) {
-    for key in keys.chars() {
-        let key = match key {
-            '↓' => Key::Down,
-            '↑' => Key::Up,
-            '←' => Key::Left,
-            '→' => Key::Right,
-            '⏎' => Key::Enter,
-            '⎋' => Key::Escape,
-            '⇥' => Key::Tab,
-            key => Key::Char(key),
-        };
-        assert!(!screen.handle(key), "{key:?} quits");
-    }
 }
 
 #[test]
@@ -207,8 +175,7 @@ fn no_size_of_the_terminal_is_too_small_and_the_selection_needs_no_color() {
             assert_eq!(text(&mut screen, width, height).lines().count(), usize::from(height));
         }
     }
-    let mut terminal = Terminal::new(TestBackend::new(60, 12)).unwrap();
-    terminal.draw(|frame| screen.draw(frame.area(), frame.buffer_mut())).unwrap();
+    let terminal = drawn(&mut screen, 60, 12);
     let buffer = terminal.backend().buffer();
     assert!((0..60).all(|x| buffer.cell((x, 3)).unwrap().modifier.contains(Modifier::REVERSED)));
 }
@@ -225,7 +192,7 @@ fn what_is_saved_is_what_is_shown() {
     screen.update(data());
     press(&mut screen, "vw");
     assert_eq!(saved.try_recv().unwrap(), (3, View::ThreadTime));
-    assert_eq!(screen.message, r"Wrote \u{1b}[2J");
+    assert!(text(&mut screen, 60, 12).contains(r"Wrote \u{1b}[2J"));
 }
 
 #[test]

@@ -11,8 +11,9 @@ use super::super::input::Key;
 use super::super::paint::{
     BOLD, CHART, DIM, SELECTED, WARNING, at, clean, fit, highlight, join, line, sparkline,
 };
+use super::super::prompt::Mode;
 use super::super::shown::View as ScreenView;
-use super::state::{Input, Row, Tab, TopScreen};
+use super::state::{Row, Tab, TopScreen};
 use crate::top::{Order, remark, samples};
 use crate::units::{Count, Percent, Seconds, Things};
 
@@ -52,7 +53,7 @@ impl ScreenView for TopScreen {
         title(self, area, buffer);
         tabs(self, area, buffer);
         let rows = area.height.saturating_sub(FRAME);
-        if self.input == Input::Help {
+        if self.prompt.mode == Mode::Help {
             for (y, text) in (2..=2 + rows).zip(HELP) {
                 line(buffer, area, y, text, Style::new());
             }
@@ -67,7 +68,7 @@ impl ScreenView for TopScreen {
     }
 
     fn message(&mut self, message: String) {
-        self.message = clean(&message);
+        self.prompt.show(&message);
     }
 }
 
@@ -166,7 +167,7 @@ fn row_text(screen: &TopScreen, row: &Row, width: usize, chart: usize) -> String
 fn nothing(screen: &TopScreen) -> &'static str {
     if screen.data.is_none() {
         "Waiting for the first samples"
-    } else if !screen.filter.is_empty() {
+    } else if !screen.prompt.filter.is_empty() {
         "No row contains this text"
     } else if screen.tab == Tab::Tree && screen.method.is_none() {
         "Select a method in the first tab"
@@ -186,15 +187,10 @@ fn remark_of(screen: &TopScreen) -> Option<&'static str> {
 fn foot(screen: &TopScreen, area: Rect, buffer: &mut Buffer) {
     let Some(below) = area.height.checked_sub(2).filter(|y| *y > 2) else { return };
     let width = usize::from(area.width);
-    let (text, style) = match screen.input {
-        Input::Filter => (format!("/{}▏", clean(&screen.filter)), BOLD),
-        _ if !screen.message.is_empty() => (screen.message.clone(), WARNING),
-        _ if !screen.filter.is_empty() => (format!("Only rows with '{}'", clean(&screen.filter)), BOLD),
-        _ => match remark_of(screen) {
-            Some(remark) => (format!("{remark} (v)"), WARNING),
-            None => (screen.selected().map_or_else(String::new, |row| row.text.clone()), DIM),
-        },
-    };
+    let (text, style) = screen.prompt.line("rows").unwrap_or_else(|| match remark_of(screen) {
+        Some(remark) => (format!("{remark} (v)"), WARNING),
+        None => (screen.selected().map_or_else(String::new, |row| row.text.clone()), DIM),
+    });
     line(buffer, area, below, &fit(&text, width), style);
     let order = match screen.order {
         Order::Own => "s sort: self",
@@ -202,16 +198,11 @@ fn foot(screen: &TopScreen, area: Rect, buffer: &mut Buffer) {
         Order::Name => "s sort: name",
     };
     let pause = if screen.is_paused { "space continue" } else { "space pause" };
-    let keys: &[&str] = match (screen.input, screen.tab) {
-        (Input::Filter, _) => &["Enter keeps the filter", "Esc removes it"],
-        (Input::Help, _) => &["any key goes back"],
-        (_, Tab::Methods) => {
-            &["q quit", "? help", pause, "/ filter", order, "Enter calls", "v view", "w save"]
-        }
-        (_, Tab::Threads) => {
-            &["q quit", "? help", pause, "/ filter", "Enter methods of the thread", "v view"]
-        }
-        (_, Tab::Tree) => &["q quit", "? help", pause, "← methods", "r reverse", "/ filter", "w save"],
+    let commands: &[&str] = match screen.tab {
+        Tab::Methods => &["q quit", "? help", pause, "/ filter", order, "Enter calls", "v view", "w save"],
+        Tab::Threads => &["q quit", "? help", pause, "/ filter", "Enter methods of the thread", "v view"],
+        Tab::Tree => &["q quit", "? help", pause, "← methods", "r reverse", "/ filter", "w save"],
     };
+    let keys = screen.prompt.keys().unwrap_or(commands);
     line(buffer, area, below + 1, &join(keys, width), DIM);
 }
