@@ -117,7 +117,7 @@ mod tests {
             theirs.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
             prop_assert_eq!(&ours, &theirs);
             super::sort(&mut ours);
-            theirs.sort();
+            theirs.sort_unstable();
             prop_assert_eq!(&ours, &theirs);
             super::sort_by_number(&mut ours, |(key, _)| u64::from(*key));
             prop_assert_eq!(ours, theirs);

@@ -112,6 +112,7 @@ fn change_everything(target: &Trial, dumps: &Path) -> Result<(), Skip> {
         target.check_survival(&[verb], &[]);
     }
     target.check_survival(&["stack"], &texts(&["--merge", "--locks", "--no-virtual"]));
+    target.check_survival(&["stack"], &texts(&["--async"]));
     for word in [
         format!("{}=1", long(20_000)),
         format!("A={}", long(32_000)),
