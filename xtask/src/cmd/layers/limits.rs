@@ -26,7 +26,7 @@ const LIMITS: &[(Measure, usize, &str)] = &[
     ),
     (
         Measure::Lines("crates/runtap/src"),
-        10_950,
+        11_000,
         "the binary turns arguments into specifications and results into text; everything else is in libraries",
     ),
     (Measure::Lines("xtask"), 4_850, "the checks must cost less than what they check"),
